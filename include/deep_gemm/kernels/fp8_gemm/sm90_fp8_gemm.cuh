@@ -61,25 +61,23 @@ struct Fp8GemmContext {
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return sfa_stage(s) + kSmem.sfb_in_stage; }
 };
 
-// Loads this CTA's share of one operand stage: all of it, or a slice that goes to every CTA of the row or column.
-// `slice` of `kSlices`, multicast to `mask`.
-template <int kRows, int kSlices>
-DG_DEVICE void load_operand(const TensorMap& map, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint32_t k_idx,
-                            uint32_t row, uint32_t slice, uint16_t mask, uint64_t policy) {
-    if constexpr (kSlices == 1) {
-        ptx::tma_load_2d(map, stage, barrier, k_idx, row, policy);
-    } else {
-        constexpr int kSliceRows = kRows / kSlices;
-        ptx::tma_load_2d_multicast(map, stage + slice * kSliceRows * kBlockK, barrier, k_idx, row + slice * kSliceRows,
-                                   policy, mask);
-    }
+// Loads `rows` x 128 bytes of an operand into a stage. Shared by several CTAs: this one's slice, multicast to `mask`.
+template <bool kShared>
+DG_DEVICE void load_slice(const TensorMap& map, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint32_t k_idx, uint32_t row,
+                          uint32_t first_in_tile, uint16_t mask, uint64_t policy) {
+    const ptx::SmemAddr destination = stage + first_in_tile * kBlockK;
+    if constexpr (kShared)
+        ptx::tma_load_2d_multicast(map, destination, barrier, k_idx, row + first_in_tile, policy, mask);
+    else
+        ptx::tma_load_2d(map, destination, barrier, k_idx, row + first_in_tile, policy);
 }
 
 // One elected thread keeps the ring of A and B stages full.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
-    constexpr uint32_t kBytes = Context::kSmem.a_stage + Context::kSmem.b_stage;
+    const SliceArgs a_slices = ctx.args.a_slices;
+    const uint32_t stage_bytes = a_slices.rows * a_slices.count * kBlockK + Context::kSmem.b_stage;
     const uint32_t rank_m = ctx.cluster_rank % kConfig.cluster_m;
     const uint32_t rank_n = ctx.cluster_rank / kConfig.cluster_m;
     // CTAs with this rank_m differ in n: they share A. CTAs with this rank_n differ in m: they share B.
@@ -94,11 +92,12 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
         for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
             cursor.producer_acquire();
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
-            ptx::mbarrier_arrive_expect_tx(full, kBytes);
-            load_operand<kConfig.block_m, kConfig.cluster_n>(ctx.args.a, ctx.a_stage(cursor.stage), full, k * kBlockK,
-                                                             tile.m_idx, rank_n, a_mask, policy);
-            load_operand<kConfig.block_n, kConfig.cluster_m>(ctx.args.b, ctx.b_stage(cursor.stage), full, k * kBlockK,
-                                                             tile.n_idx, rank_m, b_mask, policy);
+            ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
+            if (rank_n < a_slices.count)
+                load_slice<(kConfig.cluster_n > 1)>(ctx.args.a, ctx.a_stage(cursor.stage), full, k * kBlockK, tile.m_idx,
+                                                    rank_n * a_slices.rows, a_mask, policy);
+            load_slice<(kConfig.cluster_m > 1)>(ctx.args.b, ctx.b_stage(cursor.stage), full, k * kBlockK, tile.n_idx,
+                                                rank_m * (kConfig.block_n / kConfig.cluster_m), b_mask, policy);
         }
     }
 }

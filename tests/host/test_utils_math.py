@@ -230,7 +230,7 @@ def test_per_custom_dims_squeezes_extents_of_one_and_takes_empty_tensors():
 
 
 def test_fp8_rounds_to_nearest_even_at_the_upper_end():
-    """With an amax of 448 the factor is 1; 432 is half-way from 416 (7D) to 448 (7E), 400 from 384 (7C) to 416."""
+    """An amax of 448 makes the factor 1; 432 is half-way from 416 (7D) to 448 (7E), 400 from 384 to 416."""
     x = torch.tensor([[448.0, -448.0, 432.0, 431.0, 400.0, 2.0**-10, 3 * 2.0**-10, -0.0]])
     data, sf = per_token_cast_to_fp8(x, use_ue8m0=False)
     assert sf.item() == 1.0

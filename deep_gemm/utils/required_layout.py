@@ -18,7 +18,7 @@ from .mn_major import (
 )
 from .ue8m0 import is_e8m0, ue8m0_codes, ue8m0_codes_to_float
 
-__all__ = ["transform_sf_into_required_layout", "transform_sf_for_arch"]
+__all__ = ["transform_sf_into_required_layout"]
 
 # (gran_mn, gran_k) of FP32 scaling factors that stay FP32, and of those that are packed.
 _FP32_GRANULARITIES: dict[int | None, frozenset[tuple[int, int]]] = {
@@ -105,20 +105,7 @@ def transform_sf_into_required_layout(
             "a tensor",
             "Pass it for A's [M, S] only",
         )
-    return transform_sf_for_arch(
-        sf, request, arch_major_of(sf), disable_ue8m0_cast=disable_ue8m0_cast, psum_layout=psum_layout
-    )
-
-
-def transform_sf_for_arch(
-    sf: torch.Tensor,
-    request: _Request,
-    arch_major: int | None,
-    *,
-    disable_ue8m0_cast: bool = False,
-    psum_layout: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """`transform_sf_into_required_layout` for a named architecture: 9, 10, or None for the CPU reference."""
+    arch_major = arch_major_of(sf)
     if arch_major not in _FP32_GRANULARITIES:
         raise refusal(
             "sf",

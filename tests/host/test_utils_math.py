@@ -237,6 +237,19 @@ def test_fp8_rounds_to_nearest_even_at_the_upper_end():
     assert codes_of(data).tolist() == [[0x7E, 0xFE, 0x7E, 0x7D, 0x7C, 0x00, 0x02, 0x80]]
 
 
+def test_data_are_products_with_the_reciprocal():
+    """Values whose quotient by the factor, rounded, differs from their product with the rounded reciprocal."""
+    x = torch.tensor([[637.1431884765625, 27.021696090698242]])
+    data, sf = per_token_cast_to_fp8(x, use_ue8m0=False)
+    assert (x / sf)[0, 1] == 19.0 and (x * (1 / sf))[0, 1] < 19.0  # a tie goes to 20, what lies below it to 18
+    assert data.float().tolist() == [[448.0, 18.0]]
+
+    x = torch.tensor([[857.4755859375, 250.09706115722656]])
+    data, sf = per_token_cast_to_fp4(x, use_ue8m0=False)
+    assert (x / sf)[0, 1] > 1.75 and (x * (1 / sf))[0, 1] == 1.75
+    assert unpacked_nibbles(data) == [[7, 3]]
+
+
 def test_fp8_amax_has_a_floor():
     data, sf = per_token_cast_to_fp8(torch.tensor([[0.0, 1e-30, 1e-4]]), use_ue8m0=False)
     assert sf.item() == (np.float32(1e-4) / np.float32(448)).item()

@@ -105,6 +105,12 @@ def transform_sf_into_required_layout(
             "a tensor",
             "Pass it for A's [M, S] only",
         )
+    return _transform(sf, request, disable_ue8m0_cast, psum_layout)
+
+
+def _transform(
+    sf: torch.Tensor, request: _Request, disable_ue8m0_cast: bool, psum_layout: torch.Tensor | None
+) -> torch.Tensor:
     arch_major = arch_major_of(sf)
     if arch_major not in _FP32_GRANULARITIES:
         raise refusal(

@@ -73,7 +73,9 @@ def test_fp4_packed_factors_are_filled_up_with_one(n: int):
     unpacked = unpack_ue8m0_from_int(packed)
     assert packed.shape == (3, ceil_div(n, 128)) and torch.equal(unpacked[:, : sf.shape[1]], sf)
     assert (unpacked[:, sf.shape[1] :] == 1).all()
-    assert torch.equal(cast_back_from_fp4(data, packed, 32, True), cast_back_from_fp4(data, sf, 32))
+    restored = cast_back_from_fp4(data, sf, 32)
+    assert torch.equal(cast_back_from_fp4(data, packed, 32, True), restored)
+    assert torch.equal(cast_back_from_fp4(data, unpacked, 32), restored)
 
 
 def test_cast_back_gives_every_value():

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "jit/target.h"
 #include "support/error.h"
 #include "support/settings.h"
+#include "support/sha256.h"
 
 namespace py = pybind11;
 
@@ -127,6 +129,9 @@ void register_jit(py::module_& m) {
           "Folders that may hold libnvrtc, in order, tried before toolkits.");
     m.def("reload_settings", jit::reload,
           "Reads the environment again. Raises DeepGemmError on a bad value.");
+    m.def(
+        "sha256", [](const py::bytes& data) { return to_hex(sha256(std::string_view(data))); },
+        py::arg("data"), "SHA-256 in hex, as digests and checksums of the cache use it.");
     m.def("settings", settings_dict, "The settings in force, by name.");
 }
 

@@ -142,7 +142,7 @@ std::string state_of(const std::string& folder) {
     const std::vector<std::string> names = list_folder(folder);
     const auto kernels = std::count_if(names.begin(), names.end(),
                                        [](const std::string& name) { return name.ends_with(kEntrySuffix); });
-    return fmt::format("{}, {} kernels", ::access(folder.c_str(), W_OK) == 0 ? "writable" : "read-only",
+    return fmt::format("{}, {} kernels", ::eaccess(folder.c_str(), W_OK) == 0 ? "writable" : "read-only",
                        kernels);
 }
 

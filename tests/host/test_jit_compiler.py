@@ -271,8 +271,9 @@ def test_decimal_commas_do_not_matter(tmp_path, comma_locale):
     script = """
     import locale
     locale.setlocale(locale.LC_ALL, "")
+    point = locale.localeconv()["decimal_point"]  # before: NVRTC 12.0 itself sets LC_NUMERIC to C and leaves it so
     image, digest, log = _C.jit_build(ENTRY, kernel(), 9, 0)
-    answer(point=locale.localeconv()["decimal_point"], image=image.hex(), digest=digest)
+    answer(point=point, image=image.hex(), digest=digest)
     """
     german = run(script, DG_JIT_CACHE_DIR=tmp_path / "de", LOCPATH=comma_locale, LC_ALL="de_DE.UTF-8").answer
     plain = run(script, DG_JIT_CACHE_DIR=tmp_path / "c", LC_ALL="C").answer

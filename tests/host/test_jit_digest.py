@@ -45,14 +45,9 @@ def test_same_in_another_process_folder_and_cache(tmp_path):
 
 
 def test_changes_with_text_entry_target_and_kind():
-    variants = [
-        digest(),
-        digest(kernel(2)),
-        digest(entry="other"),
-        digest(major=10),
-        digest(kind="ptx"),
-        digest(major=10, kind="ptx"),
-    ]
+    variants = [digest(), digest(kernel(2)), digest(entry="other"), digest(kind="ptx")]
+    if _C.jit_report()["nvrtc_version"] >= (12, 8):  # else it has one target only
+        variants += [digest(major=10), digest(major=10, kind="ptx")]
     assert len(set(variants)) == len(variants)
 
 

@@ -268,12 +268,13 @@ def test_killed_while_writing_an_entry(tmp_path):
 def test_kill_9_at_random_moments(tmp_path):
     rng = random.Random(7)
     script = """
-    print("ready", flush=True)
-    for factor in range(200): _C.jit_build(ENTRY, kernel(factor), 9, 0)
+    for factor in range(200):
+        _C.jit_build(ENTRY, kernel(factor), 9, 0)
+        print("built", flush=True)
     """
     for _ in range(12):
         process = start(script, DG_JIT_CACHE_DIR=tmp_path)
-        process.stdout.readline()
+        assert process.stdout.readline() == "built\n"
         time.sleep(rng.uniform(0.0, 0.25))
         process.kill()
         Finished(process)

@@ -52,6 +52,8 @@ std::string jit_digest(std::string entry, std::string text, int major, int minor
 }
 
 void jit_invalidate(std::string digest) {
+    DG_CHECK(digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos,
+             "digest: expected 64 hex digits as jit_digest gives them, got '{}'", digest);
     const py::gil_scoped_release release;
     jit::Image image;
     image.digest = std::move(digest);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 
@@ -52,13 +53,32 @@ void warn_unwritable(const std::string& folder, const std::string& reason) {
                     folder, reason));
 }
 
-// What processes killed in the middle left behind. Harmless, but it would pile up.
+// The folder may hold files of others: only names that begin with a digest are ours.
+bool is_leftover(std::string_view name) {
+    const bool ours = name.find_first_not_of("0123456789abcdef") == kDigestChars && name[kDigestChars] == '.';
+    return ours && (name.ends_with(kTemporarySuffix) || name.ends_with(kLockSuffix));
+}
+
+// Processes killed in the middle leave files behind: harmless, but they would pile up.
 void sweep_once(const std::string& folder) {
     static std::atomic<bool> swept{false};
     if (swept.exchange(true)) return;
     constexpr auto kAge = std::chrono::hours(2);  // beyond any publication, and the longest wait for a lock
-    for (const std::string_view suffix : {kTemporarySuffix, kLockSuffix})
-        remove_old_files(folder, suffix, kAge);
+    for (const std::string& name : list_folder(folder))
+        if (is_leftover(name)) remove_if_older(join_path(folder, name), kAge);
+}
+
+// Once more if the folder vanished in between, or a network file system shows it late.
+int publish_entry(const std::string& folder, const Image& image) {
+    const std::string path = path_of(folder, image.digest, kEntrySuffix);
+    const std::string bytes = encode(image);
+    int error = 0;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        error = make_folders(folder);
+        if (error == 0) error = publish_file(path, bytes);
+        if (error != ENOENT) break;
+    }
+    return error;
 }
 
 }  // namespace
@@ -120,8 +140,7 @@ bool store(const std::string& folder, const Image& image) {
         warn_unwritable(folder, "none of DG_JIT_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
         return false;
     }
-    int error = make_folders(folder);
-    if (error == 0) error = publish_file(path_of(folder, image.digest, kEntrySuffix), encode(image));
+    const int error = publish_entry(folder, image);
     if (error != 0) {
         warn_unwritable(folder, describe_errno(error));
         return false;

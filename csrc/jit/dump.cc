@@ -92,7 +92,7 @@ void dump_sass(const std::string& folder, const Image& image) {
     }
     const std::string cubin = disk_cache::path_of(folder, image.digest, ".cubin");
     if (!write_dump(folder, cubin, image.bytes)) return;
-    const std::string partial = path + std::string(kTemporarySuffix);
+    const std::string partial = temporary_name(path);
     if (run_to_file(tool, cubin, partial) && ::rename(partial.c_str(), path.c_str()) == 0) {
         log::line(log::Topic::kJit, "wrote {}", path);
         return;

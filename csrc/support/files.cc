@@ -37,17 +37,6 @@ class FileDescriptor {
     int fd_;
 };
 
-// Unique across threads, processes and machines that share the folder.
-std::string temporary_name(const std::string& path) {
-    std::random_device random;
-    std::string bits;
-    for (int i = 0; i < 4; ++i) {
-        const uint32_t word = random();
-        bits.append(reinterpret_cast<const char*>(&word), sizeof word);
-    }
-    return path + "." + to_hex(bits) + std::string(kTemporarySuffix);
-}
-
 int write_all(int fd, std::string_view bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -151,14 +140,20 @@ int publish_file(const std::string& path, std::string_view bytes) {
     return error;
 }
 
-void remove_old_files(const std::string& folder, std::string_view suffix, std::chrono::seconds age) {
-    const auto oldest = ::time(nullptr) - age.count();
-    for (const std::string& name : list_folder(folder)) {
-        if (!name.ends_with(suffix)) continue;
-        const std::string path = join_path(folder, name);
-        struct stat status{};
-        if (::stat(path.c_str(), &status) == 0 && status.st_mtime < oldest) ::unlink(path.c_str());
+std::string temporary_name(const std::string& path) {
+    std::random_device random;
+    std::string bits;
+    for (int i = 0; i < 4; ++i) {
+        const uint32_t word = random();
+        bits.append(reinterpret_cast<const char*>(&word), sizeof word);
     }
+    return path + "." + to_hex(bits) + std::string(kTemporarySuffix);
+}
+
+void remove_if_older(const std::string& path, std::chrono::seconds age) {
+    struct stat status{};
+    const bool there = ::stat(path.c_str(), &status) == 0;
+    if (there && status.st_mtime < ::time(nullptr) - age.count()) ::unlink(path.c_str());
 }
 
 FileLock::FileLock(std::string path, std::chrono::milliseconds limit, const std::function<bool()>& give_up)

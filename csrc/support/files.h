@@ -32,8 +32,11 @@ std::vector<std::string> list_folder(const std::string& folder);
 
 inline constexpr std::string_view kTemporarySuffix = ".tmp";
 
-// Removes files in `folder` whose name ends in `suffix`, if last written more than `age` ago.
-void remove_old_files(const std::string& folder, std::string_view suffix, std::chrono::seconds age);
+// A name beside `path` that no other thread, process or machine uses: "<path>.<random>.tmp".
+std::string temporary_name(const std::string& path);
+
+// Removes the file if it was last written more than `age` ago.
+void remove_if_older(const std::string& path, std::chrono::seconds age);
 
 // An advisory lock between processes that see the same file. Nothing may depend on it being exclusive.
 class FileLock {

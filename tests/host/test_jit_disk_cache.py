@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from jit_support import BUILD, Finished, build, run, start
+from jit_support import BUILD, Finished, build, load_extension, run, start
 
 
 def entries(folder):
@@ -290,13 +290,44 @@ def test_kill_9_at_random_moments(tmp_path):
     assert survivors > 0
 
 
-def test_old_leftovers_are_swept_and_fresh_ones_kept(tmp_path):
-    for name, age in {"old.tmp": 10_000, "old.lock": 10_000, "fresh.tmp": 0, "fresh.lock": 0, "old.txt": 10_000}.items():
+def test_old_leftovers_are_swept_and_files_of_others_kept(tmp_path):
+    ours = "0123456789abcdef" * 4
+    names = {
+        f"{ours}.kernel.77aa.tmp": (10_000, "swept"),
+        f"{ours}.lock": (10_000, "swept"),
+        f"{ours}.kernel.77ab.tmp": (0, "kept"),
+        f"{ours[::-1]}.lock": (0, "kept"),
+        f"{ours}.cu": (10_000, "kept"),
+        f"{ours}0.lock": (10_000, "kept"),
+        "apt.lock": (10_000, "kept"),
+        "letter.tmp": (10_000, "kept"),
+    }
+    for name, (age, _) in names.items():
         (tmp_path / name).write_text("")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
-    build(DG_JIT_CACHE_DIR=tmp_path)
-    left = {p.name for p in tmp_path.iterdir() if not p.name.endswith(".kernel")}
-    assert left == {"fresh.tmp", "fresh.lock", "old.txt"}
+    digest = build(DG_JIT_CACHE_DIR=tmp_path).answer["digest"]
+    left = {p.name for p in tmp_path.iterdir()} - {f"{digest}.kernel"}
+    assert left == {name for name, (_, fate) in names.items() if fate == "kept"}
+
+
+def test_folder_removed_while_in_use(tmp_path):
+    done = run(
+        """
+        import shutil
+        for factor in (1, 2):
+            _C.jit_build(ENTRY, kernel(factor), 9, 0)
+            if factor == 1: shutil.rmtree(os.environ["DG_JIT_CACHE_DIR"])
+        answer(**_C.jit_report())
+        """,
+        DG_JIT_CACHE_DIR=tmp_path / "cache",
+    )
+    assert done.answer["published"] == 2 and only_entry(tmp_path / "cache") and warnings(done) == []
+
+
+@pytest.mark.parametrize("digest", ["", "../../x", "g" * 64, "A" * 64, "0" * 63])
+def test_invalidate_takes_digests_only(digest):
+    with pytest.raises(RuntimeError, match="digest: expected 64 hex digits"):
+        load_extension().jit_invalidate(digest)
 
 
 def test_failed_compile_publishes_nothing(tmp_path):

@@ -55,4 +55,19 @@ struct TileMapSpec {
 };
 TensorMap encode_tile_map(const TileMapSpec& spec);
 
+// Rows of device memory, `pitch_bytes` apart.
+struct Block2d {
+    void* data;
+    int64_t pitch_bytes, width_bytes, rows;
+};
+struct SourceRows {
+    const void* data;
+    int64_t pitch_bytes;
+};
+// Asynchronous on `stream`, legal during capture, no kernel of ours; the gaps between rows stay untouched. A single row may
+// have any pitch.
+void fill_zero_2d(int device, const Block2d& block, StreamHandle stream);
+// Copies rows of the same width and count as `to`; the two do not overlap.
+void copy_2d(int device, const Block2d& to, const SourceRows& from, StreamHandle stream);
+
 }  // namespace deep_gemm::launch

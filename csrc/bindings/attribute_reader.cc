@@ -19,6 +19,7 @@ constexpr std::array kDtypeNames = {
     DtypeName{"float8_e4m3fn", Dtype::kF8E4M3}, DtypeName{"float8_e8m0fnu", Dtype::kF8E8M0},
     DtypeName{"float4_e2m1fn_x2", Dtype::kF4E2M1x2}, DtypeName{"bfloat16", Dtype::kBf16},
     DtypeName{"float16", Dtype::kF16}, DtypeName{"float32", Dtype::kF32}, DtypeName{"float64", Dtype::kF64},
+    DtypeName{"float8_e5m2", Dtype::kF8E5M2}, DtypeName{"bool", Dtype::kBool}, DtypeName{"int16", Dtype::kI16},
     DtypeName{"int8", Dtype::kI8}, DtypeName{"uint8", Dtype::kU8}, DtypeName{"int32", Dtype::kI32},
     DtypeName{"int64", Dtype::kI64},
 };
@@ -115,8 +116,8 @@ py::object attribute_of(const char* module, std::initializer_list<const char*> p
 
 TensorView read_by_attributes(PyObject* object, const char* name) {
     const auto tensor = py::reinterpret_borrow<py::object>(object);
-    DG_CHECK(py::hasattr(tensor, "data_ptr") && py::hasattr(tensor, "dtype") && py::hasattr(tensor, "shape"),
-             "{} must be a tensor, got {}", name, Py_TYPE(object)->tp_name);
+    DG_CHECK(py::hasattr(tensor, "data_ptr") && py::hasattr(tensor, "dtype"), "{} must be a tensor, got {}", name,
+             Py_TYPE(object)->tp_name);
     TensorView view;
     try {
         view = read(tensor, name);

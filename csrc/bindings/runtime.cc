@@ -2,6 +2,8 @@
 #include <pybind11/pybind11.h>
 
 #include "bindings/bindings.h"
+#include "launch/launch.h"
+#include "ops/runtime.h"
 #include "support/error.h"
 #include "support/runtime_options.h"
 
@@ -11,6 +13,12 @@ namespace deep_gemm::bindings {
 namespace {
 
 Switch switch_of(bool on) { return on ? Switch::kOn : Switch::kOff; }
+
+// Without a driver there is no total to hold the count against; each call takes no more than its device has.
+void set_sms(int64_t count) {
+    const bool bounded = count > 0 && launch::driver_available();
+    set_num_sms(count, bounded ? launch::device_info(launch::current_device()).sm_count : 0);
+}
 
 void set_block_size_multiple(const py::object& value) {
     if (PyLong_Check(value.ptr())) {
@@ -25,6 +33,9 @@ void set_block_size_multiple(const py::object& value) {
 }  // namespace
 
 void register_runtime(py::module_& m) {
+    m.def("set_num_sms", &set_sms, py::arg("count"));
+    m.def("get_num_sms", [] { return ops::num_sms(launch::current_device()); });
+    m.def("driver_available", &launch::driver_available);
     m.def("set_tc_util", [](int64_t percent) { set_tc_util(percent); }, py::arg("percent"));
     m.def("get_tc_util", [] { return runtime_options().tc_util == 0 ? 100 : int{runtime_options().tc_util}; });
     m.def("set_pdl", [](bool on) { set_pdl(switch_of(on)); }, py::arg("on"));

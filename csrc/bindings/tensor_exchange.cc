@@ -6,6 +6,7 @@
 #include <array>
 
 #include "bindings/bindings.h"
+#include "support/describe.h"
 #include "support/error.h"
 
 namespace py = pybind11;
@@ -62,12 +63,15 @@ Dtype dtype_of(DLDataType dtype) {
     switch (dtype.code << 8 | dtype.bits) {
         case kDLFloat8_e4m3fn << 8 | 8: return Dtype::kF8E4M3;
         case kDLFloat8_e8m0fnu << 8 | 8: return Dtype::kF8E8M0;
+        case kDLFloat8_e5m2 << 8 | 8: return Dtype::kF8E5M2;
         case kDLBfloat << 8 | 16: return Dtype::kBf16;
         case kDLFloat << 8 | 16: return Dtype::kF16;
         case kDLFloat << 8 | 32: return Dtype::kF32;
         case kDLFloat << 8 | 64: return Dtype::kF64;
         case kDLInt << 8 | 8: return Dtype::kI8;
         case kDLUInt << 8 | 8: return Dtype::kU8;
+        case kDLBool << 8 | 8: return Dtype::kBool;
+        case kDLInt << 8 | 16: return Dtype::kI16;
         case kDLInt << 8 | 32: return Dtype::kI32;
         case kDLInt << 8 | 64: return Dtype::kI64;
         default: return Dtype::kOther;
@@ -138,7 +142,7 @@ void* current_stream(PyObject* tensor, int device) {
 
 namespace {
 
-// For tests and the doctor: what read_tensor sees.
+// For tests: what read_tensor sees.
 py::dict describe_tensor(const py::object& tensor) {
     const TensorView view = read_tensor(tensor.ptr(), "tensor");
     py::list shape, stride;
@@ -148,8 +152,8 @@ py::dict describe_tensor(const py::object& tensor) {
     }
     py::dict out;
     out["data"] = reinterpret_cast<uintptr_t>(view.data);
-    out["dtype"] = static_cast<int>(view.dtype);
-    out["device"] = py::make_tuple(static_cast<int>(view.device.kind), view.device.index);
+    out["dtype"] = std::string(dtype_name(view.dtype));
+    out["device"] = device_text(view.device);
     out["shape"] = py::tuple(shape);
     out["stride"] = py::tuple(stride);
     out["fast"] = exchange_api(Py_TYPE(tensor.ptr())) != nullptr;

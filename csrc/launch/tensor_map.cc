@@ -1,4 +1,5 @@
 #include <array>
+#include <bit>
 
 #include "launch/driver.h"
 #include "launch/launch.h"
@@ -7,7 +8,7 @@
 namespace deep_gemm::launch {
 namespace {
 
-static_assert(sizeof(TensorMap) == sizeof(CUtensorMap) && alignof(TensorMap) >= alignof(CUtensorMap));
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
 
 CUtensorMapDataType data_type(int element_bytes) {
     switch (element_bytes) {
@@ -20,13 +21,13 @@ CUtensorMapDataType data_type(int element_bytes) {
 }  // namespace
 
 TensorMap encode_tile_map(const TileMapSpec& spec) {
-    TensorMap map;
+    CUtensorMap map;  // its alignment differs between versions of the header
     const std::array<cuuint64_t, 2> extents = {spec.inner, spec.outer};
     const std::array<cuuint64_t, 1> strides = {spec.outer_stride};
     const std::array<cuuint32_t, 2> box = {spec.box_inner, spec.box_outer};
     const std::array<cuuint32_t, 2> element_strides = {1, 1};
     const CUresult result = driver().encode_tiled(
-        reinterpret_cast<CUtensorMap*>(&map), data_type(spec.element_bytes), 2, const_cast<void*>(spec.data),
+        &map, data_type(spec.element_bytes), 2, const_cast<void*>(spec.data),
         extents.data(), strides.data(), box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) [[unlikely]]
@@ -36,7 +37,7 @@ TensorMap encode_tile_map(const TileMapSpec& spec) {
                                  spec.data, spec.outer, spec.inner, spec.element_bytes, spec.outer_stride,
                                  spec.box_outer, spec.box_inner)
                          .c_str());
-    return map;
+    return std::bit_cast<TensorMap>(map);
 }
 
 }  // namespace deep_gemm::launch

@@ -20,5 +20,7 @@ PYBIND11_MODULE(_C, m) {
     deep_gemm::set_blocking_hooks({release_gil, acquire_gil});
     bindings::register_tensor_exchange(m);
     bindings::register_runtime(m);
+    bindings::register_jit(m);
+    bindings::register_plan(m);
     bindings::register_fp8_gemm(m);
 }

@@ -5,5 +5,6 @@
 
 namespace deep_gemm::bindings {
 
+void register_plan(pybind11::module_& m);
 
 }  // namespace deep_gemm::bindings

@@ -18,7 +18,7 @@ def storage_bytes(t: torch.Tensor) -> torch.Tensor:
 
 
 def random_fp8(rows: int, columns: int, seed: int) -> torch.Tensor:
-    """FP8 [rows, columns], rows 16 bytes apart or a multiple of it; the gaps hold NaN, which no result may show."""
+    """FP8 [rows, columns], rows a multiple of 16 bytes apart; the gaps hold NaN, which no result may show."""
     generator = torch.Generator().manual_seed(seed)
     buffer = torch.full((rows, ceil_div(columns, 16) * 16), math.nan).to(FP8)
     view = buffer[:, :columns]
@@ -39,7 +39,7 @@ def aligned_rows(rows: int, columns: int, dtype: torch.dtype, fill: float = math
 
 
 def nearest(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """FP64 -> `dtype`, rounded once to nearest even: a cast by way of FP32 rounds twice, so its neighbours are tried too."""
+    """FP64 -> `dtype`, rounded once to nearest even. A cast goes by way of FP32, so its neighbours are tried too."""
     if dtype == torch.float32:
         return x.float()
     near = x.to(dtype)
@@ -53,7 +53,7 @@ def nearest(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def fp64_gemm(a, sfa, b, sfb, dtype, c=None):
-    """C + (a * sfa) @ (b * sfb).T, a [M, K], b [N, K], sfa [M, ceil(K/128)], sfb [N or ceil(N/128), ceil(K/128)].
+    """C + (a * sfa) @ (b * sfb).T for a [M, K], b [N, K], sfa [M, ceil(K/128)], sfb [N or N/128, ceil(K/128)].
 
     Sums over 128 of K are exact in FP64 in any order, so the result is a definition, not an approximation.
     """

@@ -65,7 +65,7 @@ def expected(case: Case, x: Operands, c=None):
 
 
 def sf_forms(sf: torch.Tensor) -> dict:
-    """The same factors in every stride form a client passes; the aligned one ends at its last used element."""
+    """The same factors in every stride form clients pass; the aligned one ends at its last used element."""
     mn, blocks = sf.shape
     pitch = ceil_div(mn, 4) * 4
     short = torch.full(((blocks - 1) * pitch + mn if mn and blocks else 0,), math.nan)

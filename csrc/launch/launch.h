@@ -23,12 +23,13 @@ struct DeviceInfo {
 };
 const DeviceInfo& device_info(int device);  // throws Error when there is no driver or no such device
 bool driver_available();                    // false, without throwing, when the driver library is missing or has no device
+int current_device();                       // of this thread's current context, else 0; throws Error when there is no driver
 
 // A loaded kernel of one device. Immutable after creation, lives for the process.
 class Kernel;
 
 struct KernelImage {
-    const void* bytes;
+    const void* bytes;  // a cubin, or PTX text with a zero byte after its end
     std::size_t size;
     const char* entry;
     int smem_bytes;    // dynamic shared memory it will be launched with

@@ -1,0 +1,162 @@
+#include "plan/candidates.h"
+
+#include <fmt/format.h>
+
+namespace deep_gemm::plan {
+
+namespace {
+
+constexpr int kMinStages = 2;
+constexpr int kMaxStages = 32;
+constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
+constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
+constexpr int kMaxScaleSpan = 2;     // SFB blocks one 1D2D tile may touch
+
+const TileRow* row_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const TileRow& row : space.tiles)
+        if (row.block_m == c.block_m && row.num_math_warpgroups == c.num_math_warpgroups) return &row;
+    return nullptr;
+}
+
+const ClusterRow* cluster_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const ClusterRow& row : space.clusters)
+        if (row.m == c.cluster_m && row.n == c.cluster_n) return &row;
+    return nullptr;
+}
+
+// The most 128-row blocks of SFB that a tile touches, wherever it starts.
+int scale_span(int block_n) {
+    const int last_start = kScaleBlock - gcd_of(block_n, kScaleBlock);
+    return ceil_div(last_start + block_n, kScaleBlock);
+}
+
+// The raster group whose wave of tiles reads the fewest distinct rows of A and B: what L2 must hold at once.
+int pick_raster_group(const CandidateSpace& space, const Fp8GemmConfig& c, const ArchSpec& arch) {
+    int best = 0;
+    double best_rows = 0;
+    for (int group : space.raster_groups) {
+        const double rows = group * c.block_m + double(arch.sm_count) * c.block_n / group;
+        if (group % c.cluster_m == 0 && (best == 0 || rows < best_rows)) best = group, best_rows = rows;
+    }
+    return best;
+}
+
+bool known_axis(std::span<const int> values, int value) {
+    for (int v : values)
+        if (v == value) return true;
+    return false;
+}
+
+const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    const TileRow* tile = row_of(space, c);
+    const ClusterRow* cluster = cluster_of(space, c);
+    if (tile != nullptr && tile->off != nullptr) return tile->off;
+    return cluster != nullptr ? cluster->off : nullptr;
+}
+
+bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    const TileRow* row = row_of(space, c);
+    return row != nullptr && c.block_n > 0 && c.block_n % row->block_n_step == 0 &&
+           c.block_n <= row->block_n_max && cluster_of(space, c) != nullptr &&
+           known_axis(space.accumulators, c.num_accumulators) && c.raster_group > 0 &&
+           c.raster_group % c.cluster_m == 0;
+}
+
+}  // namespace
+
+RegisterNeed register_need(const Fp8GemmConfig& c) {
+    const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
+    return {c.block_n / 2 * waves, c.block_n / 2 * c.num_accumulators, kOtherRegisters};
+}
+
+int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
+    Fp8GemmConfig c = config;
+    for (c.num_stages = kMaxStages; c.num_stages > 0; --c.num_stages)
+        if (smem_plan(c).total <= arch.smem_per_block) break;
+    return c.num_stages;
+}
+
+std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
+                                     const ArchSpec& arch) {
+    std::vector<Fp8GemmConfig> configs;
+    Fp8GemmConfig c{};
+    c.sfb_granularity = shape.sfb_granularity;
+    c.grouping = Grouping::kDense;
+    c.d_dtype = shape.d_dtype;
+    c.has_c = shape.has_c;
+    for (const TileRow& tile : space.tiles) {
+        c.block_m = tile.block_m;
+        c.num_math_warpgroups = tile.num_math_warpgroups;
+        for (c.block_n = tile.block_n_step; c.block_n <= tile.block_n_max; c.block_n += tile.block_n_step) {
+            c.num_stages = deepest_pipeline(c, arch);
+            for (const ClusterRow& cluster : space.clusters) {
+                c.cluster_m = cluster.m;
+                c.cluster_n = cluster.n;
+                c.raster_group = pick_raster_group(space, c, arch);
+                for (int accumulators : space.accumulators) {
+                    c.num_accumulators = accumulators;
+                    configs.push_back(c);
+                }
+            }
+        }
+    }
+    return configs;
+}
+
+Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const ArchSpec& arch) {
+    if (!tile_in_space(space, c)) return Refusal::kTile;
+    if (c.block_n % (kSwizzleRows * c.cluster_m) != 0 || c.block_m % (kSwizzleRows * c.cluster_n) != 0)
+        return Refusal::kMulticast;
+    if (c.sfb_granularity == ScaleGranularity::kPerBlock && scale_span(c.block_n) > kMaxScaleSpan)
+        return Refusal::kScaleSpan;
+    if (register_need(c).total() > row_of(space, c)->register_limit) return Refusal::kRegisters;
+    if (c.num_stages < kMinStages || smem_plan(c).total > arch.smem_per_block) return Refusal::kSharedMemory;
+    return Refusal::kNone;
+}
+
+Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
+                        const ArchSpec& arch) {
+    if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
+    const Refusal refusal = check_config(space, c, arch);
+    if (refusal != Refusal::kNone) return refusal;
+    const bool idle = ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
+                      ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
+    return idle ? Refusal::kIdleCluster : Refusal::kNone;
+}
+
+std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmConfig& c,
+                    const ArchSpec& arch) {
+    const RegisterNeed need = register_need(c);
+    switch (refusal) {
+        case Refusal::kNone:
+            return "feasible";
+        case Refusal::kNotPlanned:
+            return fmt::format("not planned: {}", why_off(space, c));
+        case Refusal::kTile:
+            return fmt::format(
+                "tile: {}x{} with {} math warpgroups, {} accumulators, cluster {}x{} and raster group {} "
+                "is not in the kernel's table",
+                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n,
+                c.raster_group);
+        case Refusal::kMulticast:
+            return fmt::format(
+                "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,
+                c.cluster_m, c.block_m, c.cluster_n, kSwizzleRows);
+        case Refusal::kScaleSpan:
+            return fmt::format("scale span: {} columns may touch {} blocks of SFB, at most {}", c.block_n,
+                               scale_span(c.block_n), kMaxScaleSpan);
+        case Refusal::kRegisters:
+            return fmt::format("registers: {} sums + {} in flight + {} = {} per thread, at most {}",
+                               need.sums, need.in_flight, need.other, need.total(),
+                               row_of(space, c)->register_limit);
+        case Refusal::kSharedMemory:
+            return fmt::format("shared memory: {} stages need {} bytes of {}, at least {} stages must fit",
+                               c.num_stages, smem_plan(c).total, arch.smem_per_block, kMinStages);
+        case Refusal::kIdleCluster:
+            return fmt::format("idle cluster: fewer tiles than the {}x{} CTAs of a cluster", c.cluster_m,
+                               c.cluster_n);
+    }
+    return "unknown";
+}
+
+}  // namespace deep_gemm::plan

@@ -91,6 +91,24 @@ def strided(field: str, shape, strides, offset=0):
     )
 
 
+class LookAlike:
+    """What another framework's tensor shows of itself; it claims to live elsewhere, so nobody may touch its memory."""
+
+    def __init__(self, tensor: torch.Tensor, device: str):
+        self.shape, self.dtype, self.device = tensor.shape, tensor.dtype, torch.device(device)
+        self.tensor = tensor
+
+    def stride(self):
+        return self.tensor.stride()
+
+    def data_ptr(self):
+        return self.tensor.data_ptr()
+
+
+def moved(field: str, device: str):
+    return put(**{field: lambda call: LookAlike(getattr(call, field), device)})
+
+
 def on_meta(field: str):
     return put(**{field: lambda call: getattr(call, field).to("meta")})
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import types
 from typing import Callable, Optional
 
 import torch
@@ -92,7 +93,7 @@ def strided(field: str, shape, strides, offset=0):
 
 
 class LookAlike:
-    """What another framework's tensor shows of itself; it claims to live elsewhere, so nobody may touch its memory."""
+    """What another framework's tensor shows of itself. It claims to live elsewhere: nobody may touch its memory."""
 
     def __init__(self, tensor: torch.Tensor, device: str):
         self.shape, self.dtype, self.device = tensor.shape, tensor.dtype, torch.device(device)
@@ -103,6 +104,16 @@ class LookAlike:
 
     def data_ptr(self):
         return self.tensor.data_ptr()
+
+
+def stream_of(device: int) -> int:
+    """The handle of the stream that look-alikes on CUDA device `device` are used on."""
+    return 0x1000 * (1 + device)
+
+
+cuda = types.SimpleNamespace(
+    current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream_of(device))
+)
 
 
 def moved(field: str, device: str):

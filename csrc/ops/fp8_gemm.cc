@@ -64,7 +64,8 @@ ScaleArgs scale_args(const ScaleView& s) {
 
 // Made anew for every call: an address is never part of a key.
 Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
-    return {.a = operand_map(p.a, p.m, p.k, config.block_m / config.cluster_n),
+    const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
+    return {.a = operand_map(p.a, p.m, p.k, static_cast<int>(slices.rows)),
             .b = operand_map(p.b, p.n, p.k, config.block_n / config.cluster_m),
             .d = output_map(p, config),
             .sfa = scale_args(p.sfa),
@@ -73,7 +74,8 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
             .c_stride_m = p.c_row_stride,
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
-            .k = static_cast<uint32_t>(p.k)};
+            .k = static_cast<uint32_t>(p.k),
+            .a_slices = slices};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

@@ -81,7 +81,10 @@ def expect_launch(launch, call, plan):
     for name in ("grid", "threads", "smem_bytes", "cluster"):
         assert launch[name] == plan[name], (name, launch[name], plan[name])
     t = call.host
-    expect_map(launch["a"], t["a"], 128, config["block_m"] // config["cluster_n"])
+    rows = min(config["block_m"], t["a"].shape[0])  # of A in a tile, cut into slices of whole swizzle atoms
+    slice_rows = min(rows, ceil_div(ceil_div(rows, config["cluster_n"]), 8) * 8)
+    assert [launch["slice_rows"], launch["slices"]] == [slice_rows, ceil_div(rows, slice_rows)]
+    expect_map(launch["a"], t["a"], 128, slice_rows)
     expect_map(launch["b"], t["b"], 128, config["block_n"] // config["cluster_m"])
     columns = 128 // t["d"].element_size()
     while config["block_n"] % columns:

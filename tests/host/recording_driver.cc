@@ -108,6 +108,7 @@ std::string text_of(const CUlaunchConfig& config, const deep_gemm::Fp8GemmArgs& 
     json.raw("a", text_of(args.a)).raw("b", text_of(args.b)).raw("d", text_of(args.d));
     json.raw("sfa", text_of(args.sfa)).raw("sfb", text_of(args.sfb));
     json.number("c", reinterpret_cast<uintptr_t>(args.c)).number("c_stride", args.c_stride_m);
+    json.number("slice_rows", args.a_slices.rows).number("slices", args.a_slices.count);
     return json.number("m", args.m).number("n", args.n).number("k", args.k).text();
 }
 

@@ -5,6 +5,7 @@
 #include "launch/launch.h"
 #include "ops/fp8_gemm_kernels.h"
 #include "reference/fp8_gemm.h"
+#include "support/blocking.h"
 #include "support/describe.h"
 #include "support/runtime_options.h"
 #include "support/settings.h"
@@ -89,8 +90,11 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
 }
 
 void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
-    if (problem.k == 0) return finish_without_product(problem, stream);
     const RuntimeOptions options = runtime_options();
+    if (problem.k == 0) {
+        if (!options.compile_only) finish_without_product(problem, stream);
+        return;
+    }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
     if (options.compile_only) return;
     const Fp8GemmArgs args = kernel_args(problem, ready.config);
@@ -105,6 +109,7 @@ void fp8_gemm(const Fp8GemmCall& call) {
     const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
     if (problem.empty_output()) return;
     if (runs_on_device(device)) return run_on_device(problem, call.stream);
+    const BlockingScope scope;
     reference::fp8_gemm(problem);
 }
 

@@ -11,7 +11,6 @@
 #include "support/blocking.h"
 #include "support/error.h"
 #include "support/log.h"
-#include "support/settings.h"
 
 namespace deep_gemm::ops {
 
@@ -76,18 +75,13 @@ std::shared_ptr<const launch::Kernel> load(int device, const jit::Image& image,
                                         .cluster_size = plan.cluster});
 }
 
-jit::Target target_of(const plan::ArchSpec& arch) {
-    const auto kind = settings().emulate.empty() ? jit::ImageKind::kCubin : jit::ImageKind::kPtx;
-    return {.major = arch.major, .minor = arch.minor, .kind = kind};
-}
-
 // An image that does not load came from a damaged cache: it is dropped and built once more.
 std::shared_ptr<const launch::Kernel> build_and_load(int device, const plan::Fp8GemmPlan& plan,
                                                      const plan::ArchSpec& arch) {
     const BlockingScope scope;
     const plan::KernelSource printed = plan::print_source(plan.config, arch);
     const jit::Source source{printed.entry, printed.text};
-    const jit::Target target = target_of(arch);
+    const jit::Target target = jit::target_for(arch.major, arch.minor);
     const auto image = jit::build(source, target);
     try {
         return load(device, *image, plan);

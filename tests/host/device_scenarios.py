@@ -3,6 +3,7 @@ path: every `scenario_*` runs in order, and the outcome of each is printed as JS
 
 import ctypes
 import json
+import os
 import sys
 import threading
 import traceback
@@ -16,6 +17,7 @@ from fp8_operands import aligned_rows, ceil_div, random_fp8, random_scales
 
 FIELDS = ("a", "sfa", "b", "sfb", "d", "c")
 SMS = {"cuda:0": 132, "cuda:1": 78}
+EMULATED = bool(os.environ.get("DG_EMULATE"))
 driver = None
 
 
@@ -51,6 +53,8 @@ def make_call(m, n, k, gran_n=128, dtype=BF16, with_c=False, device="cuda:0") ->
 
 def on_device(call: Call, device: str) -> Call:
     call.host = {name: getattr(call, name) for name in FIELDS}
+    if EMULATED:  # the host's memory is the device's
+        return call
     for name in FIELDS:
         if getattr(call, name) is not None:
             moved(name, device)(call)
@@ -106,8 +110,9 @@ def scenario_one_launch_with_the_planned_shape():
         call.run()
     assert (happened.launches, happened.loads, happened.fills, happened.copies) == (1, 1, 0, 0)
     expect_launch(happened.last, call, plan_of(64, 256, 384))
-    assert happened.last["stream"] == stream_of(0) and happened.last["pdl"] == 0
-    assert recorded()["is_elf"]
+    assert happened.last["pdl"] == 0
+    assert happened.last["stream"] == (0 if EMULATED else stream_of(0))
+    assert recorded()["is_elf"] != EMULATED  # an emulated driver is given PTX
 
 
 def scenario_clusters_and_tails():
@@ -305,6 +310,7 @@ def scenario_threads_share_kernels():
 SCENARIOS = {
     name[len("scenario_") :]: f for name, f in list(globals().items()) if name.startswith("scenario_")
 }
+EMULATED_TOO = ["one_launch_with_the_planned_shape", "per_row_scales_f32_and_c", "no_k_fills_or_copies"]
 
 
 def main(path: str) -> None:
@@ -312,9 +318,9 @@ def main(path: str) -> None:
     driver = ctypes.CDLL(path)
     driver.recorded.restype = ctypes.c_char_p
     outcomes = {}
-    for name, scenario in SCENARIOS.items():
+    for name in EMULATED_TOO if EMULATED else SCENARIOS:
         try:
-            scenario()
+            SCENARIOS[name]()
             outcomes[name] = "ok"
         except BaseException:
             outcomes[name] = traceback.format_exc()

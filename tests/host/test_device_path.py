@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from device_scenarios import SCENARIOS
+from device_scenarios import EMULATED_TOO, SCENARIOS
 
 HERE = Path(__file__).parent
 
@@ -41,18 +41,31 @@ def build_driver(folder: Path) -> Path:
     return library
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
+def run_scenarios(folder: Path, **environment: str) -> dict:
     """Scenario -> "ok" or a traceback; all of them in one process of their own, whose driver is the recording one."""
-    folder = tmp_path_factory.mktemp("driver")
     library = build_driver(folder)
-    environment = {**os.environ, "DG_DRIVER_LIBRARY": str(library), "DG_JIT_CACHE_DIR": str(folder / "cache")}
+    settings = {"DG_DRIVER_LIBRARY": str(library), "DG_JIT_CACHE_DIR": str(folder / "cache"), **environment}
     command = [sys.executable, str(HERE / "device_scenarios.py"), str(library)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return run_scenarios(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="module")
+def emulated_outcomes(tmp_path_factory):
+    return run_scenarios(tmp_path_factory.mktemp("emulated"), DG_EMULATE="sm90a")
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_device_path(name, outcomes):
     assert outcomes[name] == "ok", outcomes[name]
+
+
+@pytest.mark.parametrize("name", EMULATED_TOO)
+def test_emulated_device_takes_host_tensors(name, emulated_outcomes):
+    assert emulated_outcomes[name] == "ok", emulated_outcomes[name]

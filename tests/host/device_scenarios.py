@@ -82,7 +82,7 @@ def expect_map(got, tensor, box_inner, box_outer, stride=None):
 
 def expect_launch(launch, call, plan):
     config = plan["config"]
-    for name in ("grid", "threads", "smem_bytes", "cluster"):
+    for name in ("grid", "threads", "smem_bytes", "cluster", "raster"):
         assert launch[name] == plan[name], (name, launch[name], plan[name])
     t = call.host
     rows = min(config["block_m"], t["a"].shape[0])  # of A in a tile, cut into slices of whole swizzle atoms

@@ -109,6 +109,10 @@ std::string text_of(const CUlaunchConfig& config, const deep_gemm::Fp8GemmArgs& 
     json.raw("sfa", text_of(args.sfa)).raw("sfb", text_of(args.sfb));
     json.number("c", reinterpret_cast<uintptr_t>(args.c)).number("c_stride", args.c_stride_m);
     json.number("slice_rows", args.a_slices.rows).number("slices", args.a_slices.count);
+    json.raw("raster", Json()
+                           .number("group", args.raster.group)
+                           .raw("bands_along_n", args.raster.bands_along_n ? "true" : "false")
+                           .text());
     return json.number("m", args.m).number("n", args.n).number("k", args.k).text();
 }
 

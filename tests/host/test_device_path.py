@@ -44,9 +44,12 @@ def build_driver(folder: Path) -> Path:
 def run_scenarios(folder: Path, **environment: str) -> dict:
     """Scenario -> "ok" or a traceback; all of them in one process of their own, whose driver is the recording one."""
     library = build_driver(folder)
-    settings = {"DG_DRIVER_LIBRARY": str(library), "DG_JIT_CACHE_DIR": str(folder / "cache"), **environment}
+    settings = {"DG_DRIVER_LIBRARY": str(library), "DG_JIT_CACHE_DIR": str(folder / "cache")}
+    settings["PYTHONPATH"] = os.pathsep.join(path for path in (str(HERE.parent), *sys.path) if path)
     command = [sys.executable, str(HERE / "device_scenarios.py"), str(library)]
-    run = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        command, env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=300
+    )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 

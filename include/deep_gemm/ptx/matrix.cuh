@@ -1,4 +1,4 @@
-// Register fragments to shared memory, conversions, and plain loads.
+// Register fragments to shared memory, conversions, and plain loads and stores.
 #pragma once
 
 #include <deep_gemm/ptx/address.cuh>

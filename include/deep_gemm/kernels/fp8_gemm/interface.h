@@ -21,12 +21,11 @@ struct Fp8GemmConfig {
     bool has_c;                        // add C in the epilogue
     int block_m;                       // rows of D in a tile: 64 per math warpgroup and wave
     int block_n;                       // columns of D in a tile, a multiple of 8
-    int num_math_warpgroups;           // 1 or 2, stacked along M
+    int num_math_warpgroups;           // 1 to 3, stacked along M
     int num_stages;                    // depth of the A/B pipeline
     int num_accumulators;              // 1, or 2: the next K block is issued before this one is promoted
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
-    int raster_group;                  // tiles along M walked together before N advances (L2 reuse)
 
     constexpr bool operator==(const Fp8GemmConfig&) const = default;
 };
@@ -58,8 +57,28 @@ struct ScaleArgs {
     int64_t stride_k;
 };
 
+// How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
+// loaded: rows out of bounds cost as much as real ones.
+struct SliceArgs {
+    uint32_t rows;   // rows of a slice
+    uint32_t count;  // slices that hold rows, at most cluster_n
+};
+
+DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) {
+    const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
+    const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
+    const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
+    return {rows, ceil_div(tile_rows, rows)};
+}
+
+// The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
+struct RasterArgs {
+    uint32_t group;
+    bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
+};
+
 struct Fp8GemmArgs {
-    TensorMap a;  // 2-D (K, M) uint8, box (128, block_m / cluster_n), 128-byte swizzle
+    TensorMap a;  // 2-D (K, M) uint8, box (128, a_slices.rows), 128-byte swizzle
     TensorMap b;  // 2-D (K, N) uint8, box (128, block_n / cluster_m), 128-byte swizzle
     TensorMap d;  // 2-D (N, M) of d_dtype, box (store_n, 64), swizzle 128 bytes
     ScaleArgs sfa;
@@ -67,14 +86,16 @@ struct Fp8GemmArgs {
     const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
     uint32_t m, n, k;
+    SliceArgs a_slices;
+    RasterArgs raster;
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
-    int a_stage, b_stage, sfb_stage;  // one pipeline stage of each
-    int store_n, store_tile, d;       // columns of a store box; bytes of one 64-row box; all of D
+    int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
+    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all of D
     int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
-    int total;                        // dynamic shared memory to ask for, alignment slack included
+    int total;                       // dynamic shared memory to ask for, alignment slack included
 };
 
 // Columns of one D store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
@@ -98,11 +119,15 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
-    s.sfb_offset = align_up(s.b_offset + c.num_stages * s.b_stage, 128);
+    s.sfb_offset = s.b_offset + c.num_stages * s.b_stage;
     s.barrier_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
     return s;
 }
+
+// Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.
+DG_HOST_DEVICE constexpr int math_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 160 : 232; }
+DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 32 : 40; }
 
 DG_HOST_DEVICE constexpr int num_threads(const Fp8GemmConfig& c) {
     return (c.num_math_warpgroups + 1) * kWarpgroupThreads;

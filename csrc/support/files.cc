@@ -90,6 +90,11 @@ bool file_exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
 }
 
+long long file_size(const std::string& path) {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 ? static_cast<long long>(status.st_size) : -1;
+}
+
 std::string describe_errno(int error) {
     return std::system_category().message(error) + " (errno " + std::to_string(error) + ")";
 }

@@ -13,7 +13,8 @@ namespace deep_gemm {
 std::string join_path(std::string_view folder, std::string_view name);
 std::string absolute_path(const std::string& path);  // against the current folder; no links resolved
 bool file_exists(const std::string& path);
-std::string describe_errno(int error);  // "Permission denied (errno 13)"
+long long file_size(const std::string& path);  // bytes, -1 if there is no such file
+std::string describe_errno(int error);         // "Permission denied (errno 13)"
 
 // The whole file, or nothing if it cannot be opened or read.
 std::optional<std::string> read_file(const std::string& path);

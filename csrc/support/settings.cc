@@ -1,14 +1,14 @@
 #include "support/settings.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
-#include <memory>
+#include <deque>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "support/error.h"
 #include "support/files.h"
@@ -125,22 +125,28 @@ Settings parse_environment() {
     return s;
 }
 
-// Replaced settings are kept for good: references to them may be in use, and only tests replace them.
 std::atomic<const Settings*> current_settings{nullptr};
+
+// Replaced settings are kept for good: references to them may be in use, and only tests replace them.
+const Settings* keep(Settings fresh) {
+    static std::mutex mutex;
+    static auto& kept = *new std::deque<Settings>;
+    const std::lock_guard lock(mutex);
+    return &kept.emplace_back(std::move(fresh));
+}
 
 }  // namespace
 
 const Settings& settings() {
     if (const Settings* s = current_settings.load(std::memory_order_acquire)) [[likely]]
         return *s;
-    auto fresh = std::make_unique<const Settings>(parse_environment());
-    const Settings* expected = nullptr;
-    if (current_settings.compare_exchange_strong(expected, fresh.get())) return *fresh.release();
-    return *expected;
+    const Settings* fresh = keep(parse_environment());
+    const Settings* first = nullptr;
+    return current_settings.compare_exchange_strong(first, fresh) ? *fresh : *first;
 }
 
 void reload_settings() {
-    current_settings.store(new Settings(parse_environment()), std::memory_order_release);
+    current_settings.store(keep(parse_environment()), std::memory_order_release);
 }
 
 }  // namespace deep_gemm

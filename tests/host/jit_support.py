@@ -1,4 +1,4 @@
-"""Shared by test_jit_*.py: the extension without its Python package, a small kernel, and runs in child processes.
+"""Shared by test_jit_*.py: the extension, a small kernel, and runs in child processes.
 
 Cache, settings and counters belong to a process, so most cases run in a child of their own.
 """
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import types
-from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,21 +37,20 @@ def nvrtc_folders() -> list:
     return [str(root / part / "lib") for root in roots for part in ("cu13", "cuda_nvrtc")]
 
 
+def skip_package_code():
+    """Lets `from deep_gemm import _C` run without deep_gemm/__init__.py, which imports torch: for children."""
+    package = types.ModuleType("deep_gemm")
+    package.__path__ = [str(PACKAGE)]
+    sys.modules["deep_gemm"] = package
+
+
 def load_extension():
-    """deep_gemm._C of this checkout, without deep_gemm/__init__.py (which imports torch)."""
-    if "deep_gemm" not in sys.modules:
-        package = types.ModuleType("deep_gemm")
-        package.__path__ = [str(PACKAGE)]
-        sys.modules["deep_gemm"] = package
+    """deep_gemm._C with this checkout's device headers and the installed wheels' NVRTC."""
     from deep_gemm import _C
 
     _C.set_include_root(str(ROOT / "include"))
     _C.set_nvrtc_search_path(nvrtc_folders())
     return _C
-
-
-def extension_is_built() -> bool:
-    return any((PACKAGE / f"_C{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
 
 
 def child_environment(**variables) -> dict:
@@ -69,7 +67,8 @@ def child_environment(**variables) -> dict:
 PRELUDE = """
 import json, os, sys
 sys.path.insert(0, {here!r})
-from jit_support import ENTRY, kernel, load_extension
+from jit_support import ENTRY, kernel, load_extension, skip_package_code
+skip_package_code()
 _C = load_extension()
 def answer(**values): print("ANSWER " + json.dumps(values), flush=True)
 """

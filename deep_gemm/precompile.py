@@ -114,7 +114,7 @@ def build(target: Target, points: Sequence[BreakPoint], jobs: int, report: Calla
 
     def build_one(entry: str, text: str) -> BuiltKernel:
         start = time.perf_counter()
-        digest = _C.jit_build(entry, text, target.major, target.minor, target.image)
+        _, digest, _ = _C.jit_build(entry, text, target.major, target.minor, target.image)
         return BuiltKernel(entry, digest, time.perf_counter() - start, sources[entry, text])
 
     built = []

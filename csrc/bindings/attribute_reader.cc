@@ -126,12 +126,11 @@ TensorView read_by_attributes(PyObject* object, const char* name) {
     } catch (py::error_already_set& error) {
         error.restore();
         refuse_unreadable(object, name);
-    } catch (const py::cast_error&) {
+    } catch (const py::builtin_exception& error) {  // a value that pybind11 could not convert
+        error.set_error();
         refuse_unreadable(object, name);
     }
-    DG_CHECK(view.data != nullptr || view.numel() == 0,
-             "{} has no memory: a fake tensor or a wrapper subclass ({}); call the registered torch op for those", name,
-             Py_TYPE(object)->tp_name);
+    check_has_memory(view, object, name);
     return view;
 }
 
@@ -142,6 +141,12 @@ void* stream_by_attributes(PyObject* tensor, int device) {
     if (query.is_none()) query = attribute_of(framework.c_str(), {"device", "cuda", "current_stream"});
     if (query.is_none()) query = py::module_::import("torch").attr("cuda").attr("current_stream");
     return reinterpret_cast<void*>(py::cast<uintptr_t>(query(device).attr("cuda_stream")));
+}
+
+void check_has_memory(const TensorView& view, PyObject* object, const char* name) {
+    DG_CHECK(view.data != nullptr || view.numel() == 0,
+             "{} has no memory: a meta or fake tensor, or a wrapper subclass ({}); call the registered torch op for those",
+             name, Py_TYPE(object)->tp_name);
 }
 
 void refuse_unreadable(PyObject* object, const char* name) {

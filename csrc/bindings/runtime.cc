@@ -3,7 +3,6 @@
 
 #include "bindings/bindings.h"
 #include "launch/launch.h"
-#include "ops/runtime.h"
 #include "support/error.h"
 #include "support/runtime_options.h"
 
@@ -20,6 +19,12 @@ void set_sms(int64_t count) {
     set_num_sms(count, bounded ? launch::device_info(launch::current_device()).sm_count : 0);
 }
 
+// Asks the driver only when no count is set.
+int get_sms() {
+    const int wanted = runtime_options().num_sms;
+    return wanted > 0 ? wanted : launch::device_info(launch::current_device()).sm_count;
+}
+
 void set_block_size_multiple(const py::object& value) {
     if (PyLong_Check(value.ptr())) {
         const int64_t both = py::cast<int64_t>(value);
@@ -34,7 +39,7 @@ void set_block_size_multiple(const py::object& value) {
 
 void register_runtime(py::module_& m) {
     m.def("set_num_sms", &set_sms, py::arg("count"));
-    m.def("get_num_sms", [] { return ops::num_sms(launch::current_device()); });
+    m.def("get_num_sms", &get_sms);
     m.def("driver_available", &launch::driver_available);
     m.def("set_tc_util", [](int64_t percent) { set_tc_util(percent); }, py::arg("percent"));
     m.def("get_tc_util", [] { return runtime_options().tc_util == 0 ? 100 : int{runtime_options().tc_util}; });

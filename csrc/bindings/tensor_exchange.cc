@@ -125,9 +125,7 @@ TensorView read_tensor(PyObject* object, const char* name) {
     DLTensor tensor;
     if (api->dltensor_from_py_object_no_sync(object, &tensor) != 0) refuse_unreadable(object, name);
     const TensorView view = view_of(tensor, name);
-    DG_CHECK(view.data != nullptr || view.numel() == 0,
-             "{} has no memory: a fake tensor or a wrapper subclass ({}); call the registered torch op for those", name,
-             Py_TYPE(object)->tp_name);
+    check_has_memory(view, object, name);
     refuse_negated(object, name);
     return view;
 }

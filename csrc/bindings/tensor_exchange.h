@@ -19,7 +19,8 @@ void* current_stream(PyObject* tensor, int device);
 TensorView read_by_attributes(PyObject* object, const char* name);
 void* stream_by_attributes(PyObject* tensor, int device);
 
-// Throws the refusal of an `object` that could not be read, from the pending Python exception and what it says of itself.
+// Refusals shared by both readers. The first takes its reason from the pending Python error.
 [[noreturn]] void refuse_unreadable(PyObject* object, const char* name);
+void check_has_memory(const TensorView& view, PyObject* object, const char* name);
 
 }  // namespace deep_gemm::bindings

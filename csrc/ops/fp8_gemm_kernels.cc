@@ -8,6 +8,7 @@
 
 #include "jit/jit.h"
 #include "ops/runtime.h"
+#include "support/blocking.h"
 #include "support/error.h"
 
 namespace deep_gemm::ops {
@@ -90,7 +91,11 @@ std::shared_ptr<const launch::Kernel> build_and_load(int device, const plan::Fp8
 
 const launch::Kernel* kernel_of(int device, const plan::Fp8GemmPlan& plan, const plan::ArchSpec& arch) {
     if (const launch::Kernel* found = find_kernel(device, plan.config)) return found;
-    auto kernel = build_and_load(device, plan, arch);
+    std::shared_ptr<const launch::Kernel> kernel;
+    {
+        const BlockingScope others_may_run;
+        kernel = build_and_load(device, plan, arch);
+    }
     const std::lock_guard lock(tables().kernels_lock);
     tables().kernels.push_back(
         {device, plan.config, std::move(kernel)});  // a racing thread's twin is harmless

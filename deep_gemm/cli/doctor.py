@@ -41,7 +41,7 @@ def compiler() -> Iterator[Line]:
 
 
 def driver() -> Iterator[Line]:
-    """The CUDA driver."""
+    """Whether there is a CUDA driver, and the CUDA version it serves."""
     if not _C.driver_available():
         yield "driver", "none"
         return
@@ -63,7 +63,7 @@ def devices() -> Iterator[Line]:
 
 
 def support() -> Iterator[Line]:
-    """What runs where."""
+    """What this release runs, and how much of the contract is pending."""
     yield "supported", supported_sentence()
     yield "pending", f"{sum(not op.archs for op in OPS)} operations of the contract refuse every call so far"
 

@@ -104,6 +104,13 @@ std::string first_line_of_pending_error() {
     return text.substr(0, text.find('\n'));
 }
 
+void refuse_other_device(const py::object& tensor, const char* name) {
+    const py::object device = py::getattr(tensor, "device", py::none());
+    const std::string type = py::str(py::getattr(device, "type", py::str("cpu")));
+    DG_CHECK(type == "cpu" || type == "cuda", "{} must be on a cpu or cuda device, got {}; move it with {}.to(device)", name,
+             std::string(py::str(device)), name);
+}
+
 py::object attribute_of(const char* module, std::initializer_list<const char*> path) {
     PyObject* found = PyImport_GetModule(py::str(module).ptr());
     if (found == nullptr) return py::none();
@@ -144,9 +151,12 @@ void* stream_by_attributes(PyObject* tensor, int device) {
 }
 
 void check_has_memory(const TensorView& view, PyObject* object, const char* name) {
-    DG_CHECK(view.data != nullptr || view.numel() == 0,
-             "{} has no memory: a meta or fake tensor, or a wrapper subclass ({}); call the registered torch op for those",
-             name, Py_TYPE(object)->tp_name);
+    if (view.data != nullptr || view.numel() == 0) [[likely]]
+        return;
+    refuse_other_device(py::reinterpret_borrow<py::object>(object), name);
+    throw_error(fmt::format(
+        "{} has no memory: a fake tensor or a wrapper subclass ({}); call the registered torch op for those", name,
+        Py_TYPE(object)->tp_name));
 }
 
 void refuse_unreadable(PyObject* object, const char* name) {
@@ -157,6 +167,7 @@ void refuse_unreadable(PyObject* object, const char* name) {
         DG_CHECK(layout.find("strided") != std::string::npos,
                  "{} must be a dense tensor with strides, got layout {}; pass {}.to_dense()", name, layout, name);
     }
+    refuse_other_device(tensor, name);
     throw_error(fmt::format("{} cannot be read as a tensor: {}; pass a dense tensor on the CPU or a CUDA device", name, reason));
 }
 

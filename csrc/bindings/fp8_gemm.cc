@@ -1,7 +1,6 @@
 // fp8_gemm_{nt,nn,tn,tt} as Python calls them. Plain C-API functions: pybind11's dispatcher costs more than reading
 // all six tensors.
 #include <array>
-#include <limits>
 #include <string>
 
 #include "bindings/bindings.h"
@@ -44,11 +43,12 @@ bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& ou
         int overflow = 0;
         const long value =
             PyLong_AsLongAndOverflow(is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), &overflow);
-        if (value == -1 && PyErr_Occurred()) PyErr_Clear();
-        readable = overflow == 0 && value > 0 && value <= std::numeric_limits<int>::max();
+        const bool failed = value == -1 && PyErr_Occurred() != nullptr;
+        if (failed) PyErr_Clear();
+        readable = !failed && overflow == 0 && static_cast<int>(value) == value;
         out[i] = static_cast<int>(value);
     }
-    DG_CHECK(readable, "{} must be None or a tuple of {} positive integers, got {}", name, kCount, repr(object));
+    DG_CHECK(readable, "{} must be None or a tuple of {} integers, got {}", name, kCount, repr(object));
     return true;
 }
 

@@ -96,7 +96,7 @@ def test_inference_mode():
         (lambda: torch.randn(3, dtype=torch.complex64).conj().imag, "resolve_neg()"),
         (lambda: torch._neg_view(torch.randn(3)), "resolve_neg()"),
         (lambda: torch.empty(1, 1, 1, 1, 1, 1), "6 dimensions"),
-        (lambda: torch.empty(3, device="meta"), "meta"),
+        (lambda: torch.empty(3, device="meta"), "must be on a cpu or cuda device, got meta"),
         (lambda: [1.0], "must be a tensor, got list"),
         (lambda: None, "must be a tensor, got NoneType"),
         (lambda: 3, "must be a tensor, got int"),

@@ -1,18 +1,19 @@
 // SM90 FP8 GEMM: D[M,N] = C + (A * SFA) @ (B * SFB)^T, A [M,K] and B [N,K] E4M3 K-major, D BF16 or FP32.
 //
 //   global A, B --TMA--> smem stages --wgmma--> accumulators --promote (x SFA x SFB)--> FP32 sums --(+C)--> smem --TMA--> D
-//   global SFA, SFB --cp.async--> smem stages ------------------------^
+//   global SFA (SFB per block) --registers, well ahead--------------------^
+//   global SFB (per row) --cp.async--> smem stages -----------------------^
 //
 //   barrier        arrivals                                          waits
-//   tile_full[s]   1 (load role, + the stage's bytes) and            every math warp
-//                  32 (scale role's lanes, as their copies land)
+//   tile_full[s]   1 (load role, + the stage's bytes); SFB per row:  every math warp
+//                  + 32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
 //
 //   role     warps                       job
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
-//   scale    warp 1 of warpgroup W       SFA and SFB of each K block into the stages
+//   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
 //
 // The contract guarantees: K > 0, M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -39,6 +40,11 @@ struct Fp8GemmContext {
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
+    // 128-column blocks of SFB a tile can touch.
+    static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
+    // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more.
+    static constexpr int kScaleBatch = kConfig.block_n <= 64 ? 8 : 4;
+    using Feed = ScaleFeed<kWaves, kSfbBlocks, kScaleBatch>;
     using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
@@ -57,8 +63,9 @@ struct Fp8GemmContext {
     DG_DEVICE Schedule schedule() const { return {args.m, args.n, static_cast<uint32_t>(kConfig.raster_group), cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
-    DG_DEVICE ptx::SmemAddr sfa_stage(uint32_t s) const { return smem + kSmem.sf_offset + s * kSmem.sf_stage; }
-    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return sfa_stage(s) + kSmem.sfb_in_stage; }
+    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
+    // This math thread's first row of a tile.
+    DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
 };
 
 // Loads `rows` x 128 bytes of an operand into a stage. Shared by several CTAs: this one's slice, multicast to `mask`.
@@ -72,10 +79,11 @@ DG_DEVICE void load_slice(const TensorMap& map, ptx::SmemAddr stage, ptx::SmemAd
         ptx::tma_load_2d(map, destination, barrier, k_idx, row + first_in_tile, policy);
 }
 
-// One elected thread keeps the ring of A and B stages full.
+// One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
+    const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     const uint32_t stage_bytes = a_slices.rows * a_slices.count * kBlockK + Context::kSmem.b_stage;
     const uint32_t rank_m = ctx.cluster_rank % kConfig.cluster_m;
@@ -89,34 +97,31 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
-        for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
+        for (uint32_t k_idx = 0; k_idx < ctx.args.k; k_idx += kBlockK, cursor.advance()) {
             cursor.producer_acquire();
+            if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
             if (rank_n < a_slices.count)
-                load_slice<(kConfig.cluster_n > 1)>(ctx.args.a, ctx.a_stage(cursor.stage), full, k * kBlockK, tile.m_idx,
+                load_slice<(kConfig.cluster_n > 1)>(ctx.args.a, ctx.a_stage(cursor.stage), full, k_idx, tile.m_idx,
                                                     rank_n * a_slices.rows, a_mask, policy);
-            load_slice<(kConfig.cluster_m > 1)>(ctx.args.b, ctx.b_stage(cursor.stage), full, k * kBlockK, tile.n_idx,
+            load_slice<(kConfig.cluster_m > 1)>(ctx.args.b, ctx.b_stage(cursor.stage), full, k_idx, tile.n_idx,
                                                 rank_m * (kConfig.block_n / kConfig.cluster_m), b_mask, policy);
         }
     }
 }
 
-// One warp copies the factors of each K block into its stage.
+// SFB per row: one warp copies each K block's factors of the tile's columns into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
-    using Context = Fp8GemmContext<kConfig>;
-    constexpr int kSfbCount = sfb_per_tile(kConfig);
-    const uint32_t last_sfb = (Context::kSfbPerRow ? ctx.args.n : ceil_div<uint32_t>(ctx.args.n, kScaleBlock)) - 1;
-    typename Context::Cursor cursor{ctx.barriers()};
+    typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
+    ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
-        const uint32_t first_sfb = Context::kSfbPerRow ? tile.n_idx : tile.n_idx / kScaleBlock;
+        copier.restart(tile.n_idx);
         for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            copy_factors<kConfig.block_m>(ctx.sfa_stage(cursor.stage), ctx.args.sfa, k, tile.m_idx, ctx.args.m - 1,
-                                          ctx.lane);
-            copy_factors<kSfbCount>(ctx.sfb_stage(cursor.stage), ctx.args.sfb, k, first_sfb, last_sfb, ctx.lane);
+            copier.copy(ctx.sfb_stage(cursor.stage));
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
@@ -130,11 +135,14 @@ class MathTile {
     static constexpr int kN = kConfig.block_n;
     static constexpr int kFragment = kN / 2;  // registers of one 64-row wave
 
-    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, uint32_t warpgroup, const TileCoord& tile)
+    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
+                       uint32_t n_idx)
         : ctx_(ctx),
           cursor_(cursor),
-          first_row_(warpgroup * Context::kWaves * kWgmmaM),
-          first_block_columns_(kScaleBlock - tile.n_idx % kScaleBlock) {
+          feed_(feed),
+          first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
+          a_desc_(ptx::k_major_descriptor(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_desc_(ptx::k_major_descriptor(ctx.b_stage(0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -152,109 +160,96 @@ class MathTile {
     float sums[Context::kWaves][kFragment];
 
   private:
-    struct Factors {
-        RowFactors<Context::kWaves> row;
-        BlockFactors<sfb_per_tile(kConfig)> block;  // unused when SFB is per row: read where it is needed
-    };
-
-    // The factors of the stage under the cursor.
-    DG_DEVICE Factors read_factors() const {
-        Factors factors;
-        factors.row = read_row_factors<Context::kWaves>(ctx_.sfa_stage(cursor_.stage),
-                                                        first_row_ + ctx_.warp % 4 * 16 + ctx_.lane / 4);
-        if constexpr (!Context::kSfbPerRow)
-            factors.block = read_block_factors<sfb_per_tile(kConfig)>(ctx_.sfb_stage(cursor_.stage));
-        return factors;
-    }
+    using Scales = typename Context::Feed::Scales;
 
     // Multiplies wave `wave` of the stage under the cursor.
     DG_DEVICE void issue(float (&accumulators)[kFragment], int wave) {
-        const ptx::SmemAddr a = ctx_.a_stage(cursor_.stage) + (first_row_ + wave * kWgmmaM) * kBlockK;
-        const uint64_t a_desc = ptx::k_major_descriptor(a);
-        const uint64_t b_desc = ptx::k_major_descriptor(ctx_.b_stage(cursor_.stage));
+        const uint64_t a = a_desc_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
+        const uint64_t b = b_desc_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
         ptx::pin_registers(accumulators);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kBlockK / 32; ++k)
-            ptx::WgmmaE4m3<kN>::mma(accumulators, a_desc + k * 2, b_desc + k * 2, k != 0);
+        for (int k = 0; k < kBlockK / 32; ++k) ptx::WgmmaE4m3<kN>::mma(accumulators, a + k * 2, b + k * 2, k != 0);
         ptx::wgmma_commit();
     }
 
-    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Factors& factors, uint32_t stage, int wave) {
+    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Scales& scales, uint32_t stage, int wave) {
         if constexpr (Context::kSfbPerRow)
-            promote_by_column<kN>(accumulators, sums[wave], factors.row.value[wave], ctx_.sfb_stage(stage), ctx_.lane);
+            promote_by_column<kN>(accumulators, sums[wave], scales.value[wave], ctx_.sfb_stage(stage), ctx_.lane);
         else
-            promote_by_block<kN>(accumulators, sums[wave], factors.row.value[wave], factors.block,
-                                 first_block_columns_);
+            promote_by_block<kN>(accumulators, sums[wave], scales.value[wave], first_block_columns_);
     }
 
     DG_DEVICE void release(uint32_t stage) {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
+    // Calls step(k, i) for every K block, i being its place in the batch of scales.
+    template <typename Step>
+    DG_DEVICE void for_each_k_block(const Step& step) {
+        constexpr int kBatch = Context::kScaleBatch;
+        const uint32_t num_k = ctx_.num_k_blocks();
+#pragma unroll 1
+        for (uint32_t k = 0; k < num_k; k += kBatch) {
+            feed_.turn(k);
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i)
+                if (k + i < num_k) step(k + i, i);
+        }
+    }
+
     // One accumulator: the other warpgroup's products run while this one promotes.
     DG_DEVICE void run_one_deep() {
-        const uint32_t num_k = ctx_.num_k_blocks();
-        for (uint32_t k = 0; k < num_k; ++k, cursor_.advance()) {
+        for_each_k_block([&](uint32_t, int i) {
+            const Scales scales = feed_.at(i);
             cursor_.consumer_wait();
-            const Factors factors = read_factors();
 #pragma unroll
             for (int wave = 0; wave < Context::kWaves; ++wave) {
                 issue(accumulators_[0], wave);
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0]);
                 if (!Context::kSfbPerRow && wave == Context::kWaves - 1) release(cursor_.stage);
-                promote(accumulators_[0], factors, cursor_.stage, wave);
+                promote(accumulators_[0], scales, cursor_.stage, wave);
             }
             if (Context::kSfbPerRow) release(cursor_.stage);
-        }
-    }
-
-    // Starts the next K block into accumulator `kSlot`; remembers what retiring it needs.
-    template <int kSlot>
-    DG_DEVICE void start() {
-        stage_[kSlot] = cursor_.stage;
-        cursor_.consumer_wait();
-        issue(accumulators_[kSlot], 0);
-        factors_[kSlot] = read_factors();
-        cursor_.advance();
-    }
-
-    template <int kSlot, int kStillPending>
-    DG_DEVICE void retire() {
-        ptx::wgmma_wait<kStillPending>();
-        ptx::pin_registers(accumulators_[kSlot]);
-        if (!Context::kSfbPerRow) release(stage_[kSlot]);
-        promote(accumulators_[kSlot], factors_[kSlot], stage_[kSlot], 0);
-        if (Context::kSfbPerRow) release(stage_[kSlot]);
+            cursor_.advance();
+        });
     }
 
     // Two accumulators: the next K block is already multiplying while this one is promoted.
     DG_DEVICE void run_two_deep() {
-        const uint32_t num_k = ctx_.num_k_blocks();
-        start<0>();
-        uint32_t k = 1;
-        for (; k + 1 < num_k; k += 2) {
-            start<1>();
-            retire<0, 1>();
-            start<0>();
-            retire<1, 1>();
-        }
-        if (k < num_k) {
-            start<1>();
-            retire<0, 1>();
-            retire<1, 0>();
-        } else {
-            retire<0, 0>();
-        }
+        for_each_k_block([&](uint32_t k, int i) {
+            const int slot = i % 2;
+            stage_[slot] = cursor_.stage;
+            scales_[slot] = feed_.at(i);
+            cursor_.consumer_wait();
+            issue(accumulators_[slot], 0);
+            cursor_.advance();
+            if (i > 0 || k > 0) retire<1>(1 - slot);
+        });
+        if (ctx_.num_k_blocks() % 2 == 1)
+            retire<0>(0);
+        else
+            retire<0>(1);
+    }
+
+    // Promotes the K block in accumulator `slot`, leaving kStillPending newer ones in flight.
+    template <int kStillPending>
+    DG_DEVICE void retire(int slot) {
+        ptx::wgmma_wait<kStillPending>();
+        ptx::pin_registers(accumulators_[slot]);
+        if (!Context::kSfbPerRow) release(stage_[slot]);
+        promote(accumulators_[slot], scales_[slot], stage_[slot], 0);
+        if (Context::kSfbPerRow) release(stage_[slot]);
     }
 
     const Context& ctx_;
     typename Context::Cursor& cursor_;
-    uint32_t first_row_;  // of this warpgroup in the tile
+    typename Context::Feed& feed_;
     uint32_t first_block_columns_;
+    uint64_t a_desc_, b_desc_;  // of stage 0
     float accumulators_[kConfig.num_accumulators][kFragment];
-    Factors factors_[kConfig.num_accumulators];
+    Scales scales_[kConfig.num_accumulators];
     uint32_t stage_[kConfig.num_accumulators];
 };
 
@@ -272,7 +267,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
 
     if constexpr (kConfig.has_c)
         for (int wave = 0; wave < Context::kWaves; ++wave)
-            add_c<kConfig>(ctx.args, math.sums[wave], row + wave * kWgmmaM + warp_row, tile.n_idx, ctx.lane);
+            add_c<kConfig>(ctx.args, math.sums[wave], row + wave * kWgmmaM + warp_row + ctx.lane / 4, tile.n_idx, ctx.lane);
     if (storing_thread) ptx::bulk_wait_group_read<0>();
     ptx::named_barrier_sync(1 + warpgroup, kWarpgroupThreads);
 #pragma unroll
@@ -291,15 +286,23 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
     }
 }
 
+// Tile after tile: while one is stored, the next one's first factors are on their way.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     const uint32_t warpgroup = ctx.warp / 4;
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    for (TileCoord tile; schedule.next(tile);) {
-        MathTile<kConfig> math(ctx, cursor, warpgroup, tile);
+    TileCoord tile;
+    if (!schedule.next(tile)) return;
+    typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
+    feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
+    for (bool more = true; more;) {
+        MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
         math.run();
-        store_tile(ctx, math, warpgroup, tile);
+        const TileCoord finished = tile;
+        more = schedule.next(tile);
+        if (more) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
+        store_tile(ctx, math, warpgroup, finished);
     }
     if (ctx.warp % 4 == 0 && ctx.lane == 0) ptx::bulk_wait_group<0>();
 }
@@ -313,11 +316,13 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     const uint32_t warp = ptx::broadcast_lane0(threadIdx.x / 32);
     const Context ctx{args, smem, warp, ptx::lane_id(), Context::kClusterSize > 1 ? ptx::cluster_rank() : 0};
 
-    if (warp == Context::kMathWarps && ptx::elect_one()) {
-        ptx::prefetch_tensor_map(args.a);
-        ptx::prefetch_tensor_map(args.b);
-        ptx::prefetch_tensor_map(args.d);
-        ctx.barriers().init(1 + 32, Context::kMathWarps * Context::kClusterSize);
+    if (warp == Context::kMathWarps) {
+        if (ptx::elect_one()) {
+            ptx::prefetch_tensor_map(args.a);
+            ptx::prefetch_tensor_map(args.b);
+            ptx::prefetch_tensor_map(args.d);
+        }
+        ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();
@@ -328,8 +333,8 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
 
     if (warp >= Context::kMathWarps) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<40>();
-        if (warp == Context::kMathWarps && ptx::elect_one()) load_role(ctx);
-        if (warp == Context::kMathWarps + 1) scale_role(ctx);
+        if (warp == Context::kMathWarps) load_role(ctx);
+        if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<232>();
         math_role(ctx);

@@ -58,6 +58,29 @@ def test_compiled_bits_are_eager_bits(backend):
         assert_equal_bits(compiled(*a, *b), layer(*a, *b))
 
 
+def quantised_layer(x, b, factors):
+    """Casts, factor layouts and the product: a linear layer as users write it."""
+    data, sf = deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False)
+    aligned = deep_gemm.get_mn_major_tma_aligned_tensor(sf)
+    required = deep_gemm.transform_sf_into_required_layout(sf, x.shape[0], x.shape[1], (1, 128, 128), is_sfa=True)
+    d, e = (torch.empty(x.shape[0], b.shape[0], dtype=torch.bfloat16) for _ in range(2))
+    deep_gemm.fp8_gemm_nt((data, aligned), (b, factors), d)
+    deep_gemm.fp8_gemm_nt((data, required), (b, factors), e)
+    return d, e, aligned
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_whole_layer_compiles(backend):
+    torch._dynamo.reset()
+    compiled = torch.compile(quantised_layer, fullgraph=True, dynamic=True, backend=backend)
+    _, b = operands()
+    for m in (33, 7, 64):
+        x = torch.randn(m, K)
+        got, expected = compiled(x, *b), quantised_layer(x, *b)
+        assert_equal_bits(got, expected)
+        assert got[2].stride() == expected[2].stride()
+
+
 def test_dynamic_m_does_not_recompile():
     torch._dynamo.reset()
     counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
+from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
@@ -56,6 +56,15 @@ class BuildPy(build_py):
             shutil.copytree(ROOT / "include", target)
 
 
+class BuildExt(build_ext):
+    """Also leaves the extension in the source tree, where an interpreter started in a checkout looks first."""
+
+    def run(self):
+        super().run()
+        if not self.inplace:
+            self.copy_extensions_to_source()
+
+
 os.chdir(ROOT)
 include_dirs = [str(ROOT / "csrc"), str(ROOT / "include")]
 include_dirs += sorted({include_dir_of(header, package) for header, package in BUILD_HEADERS.items()})
@@ -79,5 +88,5 @@ setup(
             cxx_std=20,
         )
     ],
-    cmdclass={"build_py": BuildPy},
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
 )

@@ -75,3 +75,6 @@ get_col_major_tma_aligned_tensor = get_mn_major_tma_aligned_tensor  # 1.x
 
 _C.set_nvrtc_search_path(_nvrtc_folders())
 globals().update(_pending_functions())
+
+# Without `compile`: a star import must not replace the built-in.
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("annotations", "compile"))

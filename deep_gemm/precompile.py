@@ -33,6 +33,14 @@ class BreakPoint:
     text: str  # the plan at this M, for people
 
 
+def kernel_text(config: Dict[str, Any]) -> str:
+    """A configuration in a few words: tile, warpgroups, cluster, and what distinguishes its arithmetic."""
+    tile = f"{config['block_m']}x{config['block_n']} tile, {config['num_stages']} stages"
+    cluster = f"cluster {config['cluster_m']}x{config['cluster_n']}"
+    arithmetic = f"{config['sfb_granularity']} {config['d_dtype']}{' + C' if config['has_c'] else ''}"
+    return f"{tile}, {cluster}, {arithmetic}"
+
+
 @dataclass(frozen=True)
 class BuiltKernel:
     """One kernel of the cache: what it is and how long it took to come by, in seconds."""
@@ -110,11 +118,11 @@ def build(target: Target, points: Sequence[BreakPoint], jobs: int, report: Calla
     sources: Dict[Tuple[str, str], str] = {}
     for point in points:
         source = _C.print_fp8_gemm_source(point.config, target.planning())
-        sources.setdefault((source["entry"], source["text"]), point.text)
+        sources.setdefault((source["entry"], source["text"]), kernel_text(point.config))
 
     def build_one(entry: str, text: str) -> BuiltKernel:
         start = time.perf_counter()
-        digest = _C.jit_build(entry, text, target.major, target.minor, target.image)
+        _, digest, _ = _C.jit_build(entry, text, target.major, target.minor, target.image)
         return BuiltKernel(entry, digest, time.perf_counter() - start, sources[entry, text])
 
     built = []

@@ -31,13 +31,22 @@ def compiler() -> Iterator[Line]:
     """NVRTC and the kernel cache."""
     report = _C.jit_report()
     if report["nvrtc_found"]:
-        yield "NVRTC", f"{report['nvrtc_major']}.{report['nvrtc_minor']} at {report['nvrtc_path']}"
+        yield "NVRTC", f"{'.'.join(map(str, report['nvrtc_version']))} at {report['nvrtc_path']}"
     else:
         yield "NVRTC", "not found; install the package nvidia-cuda-nvrtc"
         yield "  places tried", report["nvrtc_places_tried"]
     yield "  pip folders", ", ".join(nvrtc_folders()) or "none"
     yield "kernel cache", f"{report['cache_dir'] or 'memory only'} ({report['cache_state']})"
     yield "device headers", report["include_root"]
+
+
+def driver() -> Iterator[Line]:
+    """Whether there is a CUDA driver, and the CUDA version it serves."""
+    if not _C.driver_available():
+        yield "driver", "none"
+        return
+    version = torch._C._cuda_getDriverVersion() if torch.version.cuda else 0
+    yield "driver", f"CUDA {version // 1000}.{version % 1000 // 10}" if version else "present; PyTorch is a CPU build"
 
 
 def devices() -> Iterator[Line]:
@@ -54,7 +63,7 @@ def devices() -> Iterator[Line]:
 
 
 def support() -> Iterator[Line]:
-    """What runs where."""
+    """What this release runs, and how much of the contract is pending."""
     yield "supported", supported_sentence()
     yield "pending", f"{sum(not op.archs for op in OPS)} operations of the contract refuse every call so far"
 
@@ -71,7 +80,7 @@ def collect(section: Callable[[], Iterator[Line]]) -> List[Line]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints every section; always 0, a report is not a verdict."""
-    for section in (versions, compiler, devices, support):
+    for section in (versions, compiler, driver, devices, support):
         for name, value in collect(section):
             print(f"{name:15} {value}")
     return 0

@@ -37,6 +37,15 @@ def device_trace(run: Callable[[], object]) -> List[Tuple[str, float]]:
     return [(event.name, event.time_range.end - event.time_range.start) for event in events]
 
 
+def name_of_flush(flush: torch.Tensor) -> str:
+    """The kernel that fills `flush`, as the profiler names it: a fill by 1, which is never a memset."""
+    flush.fill_(1)
+    trace = device_trace(lambda: flush.fill_(1))
+    if len(trace) != 1:
+        raise RuntimeError(f"expected one kernel in the trace of a fill, got {trace}; is another profiler at work?")
+    return trace[0][0]
+
+
 def kernel_times(contenders: Dict[str, Callable[[], object]], rounds: int = 30, warmups: int = 5) -> Dict[str, List[float]]:
     """Times of each contender in microseconds, one for each round, L2 flushed before each call.
 
@@ -49,8 +58,7 @@ def kernel_times(contenders: Dict[str, Callable[[], object]], rounds: int = 30, 
         RuntimeError: the trace does not hold one flush for each call, so durations cannot be attributed.
     """
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
-    flush.zero_()
-    flush_name = device_trace(flush.zero_)[0][0]
+    flush_name = name_of_flush(flush)
     for _ in range(warmups):
         for call in contenders.values():
             call()
@@ -59,7 +67,7 @@ def kernel_times(contenders: Dict[str, Callable[[], object]], rounds: int = 30, 
     def run() -> None:
         for _ in range(rounds):
             for call in contenders.values():
-                flush.zero_()
+                flush.fill_(1)
                 call()
 
     groups = split_by_flush(device_trace(run), flush_name)

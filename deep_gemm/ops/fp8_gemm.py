@@ -50,6 +50,8 @@ def fp8_gemm_nt(
     Raises:
         DeepGemmError (a RuntimeError): the call is refused; nothing was written or launched. The message names the
             argument, what was expected and what came.
+
+    Source: block-scaled FP8 GEMM of the DeepSeek-V3 technical report, section 3.3.
     """
     if needs_op(a, b, d, c):
         return call_fp8_gemm("nt", a, b, d, c, (recipe, recipe_a, recipe_b), compiled_dims, disable_ue8m0_cast)

@@ -32,6 +32,7 @@ class Op:
 
 
 def dense_fp8() -> list[Op]:
+    """Rows of the dense FP8 GEMMs, one for each operand layout."""
     return [
         Op(
             f"fp8_gemm_{layout}",
@@ -46,6 +47,7 @@ def dense_fp8() -> list[Op]:
 
 
 def m_grouped() -> list[Op]:
+    """Rows of the GEMMs over experts, grouped along M: contiguous and masked, FP8 and BF16."""
     psum = "use_psum_layout=False, ensure_zero_padding=True"
     hint = ", expected_m_for_psum_layout=None"
     fp8 = f'{RECIPES}, compiled_dims="nk", disable_ue8m0_cast=False'
@@ -86,6 +88,7 @@ def m_grouped() -> list[Op]:
 
 
 def dense_bf16() -> list[Op]:
+    """Rows of the dense BF16 GEMMs, ours and the vendor library's."""
     rows = []
     for layout, dims in DENSE_ENDS.items():
         rows.append(Op(f"bf16_gemm_{layout}", f"a, b, d, c=None, compiled_dims={dims!r}", "D = C + A @ B in BF16"))
@@ -94,6 +97,7 @@ def dense_bf16() -> list[Op]:
 
 
 def logits() -> list[Op]:
+    """Rows of the indexer logits over contiguous and paged keys."""
     dense = "q, kv, weights, cu_seq_len_k_start, cu_seq_len_k_end, clean_logits=True, max_seqlen_k=0"
     paged = "q, kv_cache, weights, context_lens, block_table, schedule_meta, max_context_len, clean_logits=False"
     dtype = "logits_dtype=torch.float32"
@@ -107,6 +111,7 @@ def logits() -> list[Op]:
 
 
 def k_grouped() -> list[Op]:
+    """Rows of the GEMMs grouped along K, for weight gradients."""
     head, tail = "a, b, d, ks_cpu, grouped_layout, c=None", 'compiled_dims="mn", use_psum_layout=False'
     older = {"ks": "ks_cpu", "ks_tensor": "grouped_layout"}
     names = ["k_grouped_fp8_gemm_nt_contiguous", "k_grouped_fp8_gemm_tn_contiguous", "k_grouped_bf16_gemm_tn_contiguous"]
@@ -122,6 +127,7 @@ def k_grouped() -> list[Op]:
 
 
 def other() -> list[Op]:
+    """Rows of the contractions and GEMM variants that have no family."""
     return [
         Op("fp8_einsum", "expr, a, b, d, c=None, recipe=(1, 128, 128)", "batched FP8 contractions"),
         Op("einsum", "expr, a, b, d, c=None, use_cublaslt=False", "batched BF16 contractions"),
@@ -135,6 +141,7 @@ def other() -> list[Op]:
 
 
 def mega_moe() -> list[Op]:
+    """Rows of the MoE that is fused across GPUs."""
     ends = "activation='swiglu', activation_clamp=None, fast_math=True"
     call = "y, l1_weights, l2_weights, sym_buffer, cumulative_local_expert_recv_stats=None"
     buffer = (
@@ -151,6 +158,7 @@ def mega_moe() -> list[Op]:
 
 
 def names_1x() -> list[Op]:
+    """Rows of the grouped GEMMs under their 1.x names; `ops/names_1x.py` has the dense one."""
     name, summary = "m_grouped_gemm_fp8_fp8_bf16_nt", "the 1.x name of the grouped FP8 GEMM"
     return [
         Op(f"{name}_contiguous", "lhs, rhs, out, m_indices", summary),
@@ -159,6 +167,7 @@ def names_1x() -> list[Op]:
 
 
 def legacy() -> list[Op]:
+    """Rows of `deep_gemm.legacy`: BF16 grouped GEMMs that gather rows."""
     fused_m, fused_k = "a, b, d, mappings", "a, b, d, mappings, acc"
     plain = "a, b, d, m_indices"
     names = {

@@ -56,6 +56,8 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
 
 bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
     const TileRow* row = row_of(space, c);
+    const bool one_wave = c.block_m == kWgmmaM * c.num_math_warpgroups;
+    if (!one_wave && c.num_accumulators > 1) return false;
     return row != nullptr && c.block_n > 0 && c.block_n % row->block_n_step == 0 &&
            c.block_n <= row->block_n_max && cluster_of(space, c) != nullptr &&
            known_axis(space.accumulators, c.num_accumulators) && c.raster_group > 0 &&

@@ -19,7 +19,7 @@ struct Tiling {
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int64_t clusters_m = ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
-    const int64_t slots = arch.sm_count / (c.cluster_m * c.cluster_n);
+    const int64_t slots = std::max(1, arch.sm_count / (c.cluster_m * c.cluster_n));
     Tiling t{};
     t.m_tiles = double(clusters_m * c.cluster_m);
     t.n_tiles = double(clusters_n * c.cluster_n);

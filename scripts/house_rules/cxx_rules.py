@@ -16,14 +16,22 @@ MAX_PARAMETERS = 6
 MAX_TEMPLATE_PARAMETERS = 4
 PTX_REFERENCE_REACH = 16  # lines: a group of small wrappers shares one reference
 
-_BANNED = [
-    ("streams", r"#\s*include\s*<(iostream|regex|locale|sstream|fstream|iomanip)>|\bstd::(locale|regex|cout|cerr)\b",
+_BANNED_INCLUDES = [
+    ("streams", r"#\s*include\s*<(iostream|regex|locale|sstream|fstream|iomanip)>",
      "streams, locales and regular expressions crash where two C++ runtimes meet; use fmt and support/files.h"),
     ("cutlass", r"#\s*include\s*<(cutlass|cute)/", "device code is self-contained"),
+    ("device trap", r"\btrap;", "device code never traps: the context would be lost"),
+]
+_BANNED_CODE = [
+    ("streams", r"\bstd::(locale|regex|cout|cerr)\b", "crashes where two C++ runtimes meet"),
     ("check message", r"(?<!static_)\bassert\s*\(", "an assertion says nothing; use DG_CHECK with a message"),
     ("check message", r"\bthrow\s+(std::\w+|\w*Error)\s*\(\s*\)", "an error without a message"),
-    ("device trap", r"\b__trap\s*\(|\btrap;", "device code never traps: the context would be lost"),
+    ("device trap", r"\b__trap\s*\(", "device code never traps: the context would be lost"),
 ]
+
+
+_FOREIGN = r"(cu|nvrtc)[A-Z]\w*"  # signatures that another project wrote: the driver's and the compiler's
+_NOT_SNAKE_CASE = re.compile(_FOREIGN + r"|PYBIND11_MODULE|~?[A-Z][A-Za-z0-9]*")  # constructors are named as types
 
 
 def _line_of(text: str, offset: int) -> int:
@@ -50,7 +58,8 @@ def check_parameters(source: Source) -> Iterator[Violation]:
     seen_bools = set()
     for function in source.functions:
         where = function.start, "parameters"
-        if len(function.parameters) > MAX_PARAMETERS and not source.is_device:
+        foreign = re.fullmatch(_FOREIGN, function.name)
+        if len(function.parameters) > MAX_PARAMETERS and not source.is_device and not foreign:
             yield source.violation(*where, f"{function.name} takes {len(function.parameters)}, at most {MAX_PARAMETERS}")
         if len(function.template_parameters) > MAX_TEMPLATE_PARAMETERS:
             yield source.violation(*where, f"{function.name} has {len(function.template_parameters)} template parameters, "
@@ -65,10 +74,11 @@ def check_parameters(source: Source) -> Iterator[Violation]:
 
 def check_banned(source: Source) -> Iterator[Violation]:
     """Constructs that have no place anywhere."""
-    text = re.sub(r"//[^\n]*", "", source.text)
-    for rule, pattern, why in _BANNED:
-        for match in re.finditer(pattern, text):
-            yield source.violation(_line_of(text, match.start()), rule, f"'{match.group(0).strip()}': {why}")
+    without_comments = re.sub(r"//[^\n]*", "", source.text)
+    for patterns, text in ((_BANNED_INCLUDES, without_comments), (_BANNED_CODE, source.code)):
+        for rule, pattern, why in patterns:
+            for match in re.finditer(pattern, text):
+                yield source.violation(_line_of(text, match.start()), rule, f"'{match.group(0).strip()}': {why}")
 
 
 def check_assembly(source: Source) -> Iterator[Violation]:
@@ -120,6 +130,8 @@ def check_names(source: Source) -> Iterator[Violation]:
         name = function.name.split("::")[-1]
         if name.startswith("get_"):
             yield source.violation(function.start, "names", f"{name}: queries go without get_")
+        if not re.fullmatch(r"[a-z0-9_]+", name) and not _NOT_SNAKE_CASE.fullmatch(name):
+            yield source.violation(function.start, "names", f"function {name}: use snake_case")
 
 
 def check_header(source: Source) -> Iterator[Violation]:

@@ -16,11 +16,9 @@ DG_DEVICE void promote_columns(const float* accumulators, float* sums, float upp
 }
 
 // SFB per 128 columns. Columns of the tile below `first_block_columns` use factor 0, the rest factor 1.
-template <int kBlockN>
+template <int kBlockN, int kBlocks>
 DG_DEVICE void promote_by_block(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                const float (&sfa)[2], const typename BlockScaleReader<kBlockN>::Factors& sfb,
-                                uint32_t first_block_columns) {
-    constexpr int kBlocks = BlockScaleReader<kBlockN>::kBlocks;
+                                const float (&sfa)[2], const BlockFactors<kBlocks>& sfb, uint32_t first_block_columns) {
     constexpr int kSegment = gcd_of(kBlockN, kScaleBlock);  // columns that are sure to share a factor
     float scale[kBlocks][2];
 #pragma unroll

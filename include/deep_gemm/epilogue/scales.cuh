@@ -1,81 +1,58 @@
-// Scaling factors on their way from global memory into the promotion: sum += accumulator * (sfa * sfb).
-// The factors of K block k+1 are loaded while block k is multiplied, straight into registers: any strides, no extra kernel.
+// Scaling factors on their way from global memory through a pipeline stage into the promotion.
+// They are copied four bytes at a time, so any strides are legal and no form of SF costs a kernel of its own.
+// A stage of SFs: SFA of the tile's rows, then SFB: one a column, or one for each 128-column block the tile touches.
 #pragma once
 
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/matrix.cuh>
 
 namespace deep_gemm {
 
-// SFA rows of one thread's accumulators: two per 64-row wave, 8 apart.
+// Copies `kCount` factors of one K block, `first` onwards; an index past `last` repeats it (its result is never stored).
+template <int kCount>
+DG_DEVICE void copy_factors(ptx::SmemAddr destination, const ScaleArgs& scales, uint32_t k_block, uint32_t first,
+                            uint32_t last, uint32_t lane) {
+    const float* block = scales.data + static_cast<int64_t>(k_block) * scales.stride_k;
+#pragma unroll
+    for (int i = 0; i < kCount; i += 32) {
+        const uint32_t index = i + lane;
+        if (kCount % 32 == 0 || index < kCount)
+            ptx::cp_async_4(destination + index * sizeof(float),
+                            block + static_cast<int64_t>(min_of(first + index, last)) * scales.stride_mn);
+    }
+}
+
+// SFA of one thread's accumulators: two rows of each 64-row wave, 8 apart.
 template <int kWaves>
 struct RowFactors {
     float value[kWaves][2];
 };
 
+// `row` is this thread's first row within the tile.
 template <int kWaves>
-class RowScaleReader {
-  public:
-    // `row` is this thread's first row in the matrix. Rows past `m` read row m-1: their results are never stored.
-    DG_DEVICE RowScaleReader(const ScaleArgs& scales, uint32_t row, uint32_t m) : stride_k_(scales.stride_k) {
+DG_DEVICE RowFactors<kWaves> read_row_factors(ptx::SmemAddr sfa, uint32_t row) {
+    RowFactors<kWaves> factors;
 #pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
+    for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const uint32_t r = min_of(row + wave * kWgmmaM + half * 8, m - 1);
-                address_[wave][half] = scales.data + static_cast<int64_t>(r) * scales.stride_mn;
-            }
-    }
+        for (int half = 0; half < 2; ++half)
+            factors.value[wave][half] = ptx::load_shared_f32(sfa + (row + wave * kWgmmaM + half * 8) * sizeof(float));
+    return factors;
+}
 
-    // The factors of the current K block; moves on to the next.
-    DG_DEVICE RowFactors<kWaves> next() {
-        RowFactors<kWaves> factors;
-#pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                factors.value[wave][half] = ptx::load_global_f32(address_[wave][half]);
-                address_[wave][half] += stride_k_;
-            }
-        return factors;
-    }
-
-  private:
-    const float* address_[kWaves][2];
-    int64_t stride_k_;
+// SFB of a tile under 128-row blocks of B.
+template <int kBlocks>
+struct BlockFactors {
+    float value[kBlocks];
 };
 
-// SFB of a tile under 128-row blocks: a tile whose width does not divide 128 may reach into a second block.
-template <int kBlockN>
-class BlockScaleReader {
-  public:
-    static constexpr int kBlocks = kScaleBlock % kBlockN == 0 ? 1 : 2;
-    struct Factors {
-        float value[kBlocks];
-    };
-
-    DG_DEVICE BlockScaleReader(const ScaleArgs& scales, uint32_t n_idx, uint32_t n) : stride_k_(scales.stride_k) {
-        const uint32_t last = ceil_div<uint32_t>(n, kScaleBlock) - 1;
+template <int kBlocks>
+DG_DEVICE BlockFactors<kBlocks> read_block_factors(ptx::SmemAddr sfb) {
+    BlockFactors<kBlocks> factors;
 #pragma unroll
-        for (int i = 0; i < kBlocks; ++i) {
-            const uint32_t block = min_of(n_idx / kScaleBlock + i, last);
-            address_[i] = scales.data + static_cast<int64_t>(block) * scales.stride_mn;
-        }
-    }
-
-    DG_DEVICE Factors next() {
-        Factors factors;
-#pragma unroll
-        for (int i = 0; i < kBlocks; ++i) {
-            factors.value[i] = ptx::load_global_f32(address_[i]);
-            address_[i] += stride_k_;
-        }
-        return factors;
-    }
-
-  private:
-    const float* address_[kBlocks];
-    int64_t stride_k_;
-};
+    for (int i = 0; i < kBlocks; ++i) factors.value[i] = ptx::load_shared_f32(sfb + i * sizeof(float));
+    return factors;
+}
 
 }  // namespace deep_gemm

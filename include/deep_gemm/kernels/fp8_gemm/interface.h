@@ -71,10 +71,11 @@ struct Fp8GemmArgs {
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
-    int a_stage, b_stage, sfb_stage;  // one pipeline stage of each
-    int store_n, store_tile, d;       // columns of a store box; bytes of one 64-row box; all of D
-    int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
-    int total;                        // dynamic shared memory to ask for, alignment slack included
+    int a_stage, b_stage, sf_stage;  // one pipeline stage of each
+    int sfb_in_stage;                // where SFB starts in a stage of SFs; SFA is at 0
+    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all of D
+    int d_offset, a_offset, b_offset, sf_offset, barrier_offset;
+    int total;                       // dynamic shared memory to ask for, alignment slack included
 };
 
 // Columns of one D store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
@@ -87,19 +88,26 @@ DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
 
 DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return c.d_dtype == Dtype::kF32 ? 4 : 2; }
 
+// SFB values one K block of a tile needs: one a column, or one for each 128-column block the tile can touch.
+DG_HOST_DEVICE constexpr int sfb_per_tile(const Fp8GemmConfig& c) {
+    if (c.sfb_granularity == ScaleGranularity::kPerRow) return c.block_n;
+    return kScaleBlock % c.block_n == 0 ? 1 : 2;
+}
+
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
     s.a_stage = c.block_m * kBlockK;
     s.b_stage = c.block_n * kBlockK;
-    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
+    s.sfb_in_stage = c.block_m * 4;
+    s.sf_stage = align_up(s.sfb_in_stage + sfb_per_tile(c) * 4, 128);
     s.store_n = store_columns(c.block_n, d_element_bytes(c));
     s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
     s.d = (c.block_n / s.store_n) * (c.block_m / kWgmmaM) * s.store_tile;
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
-    s.sfb_offset = align_up(s.b_offset + c.num_stages * s.b_stage, 128);
-    s.barrier_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
+    s.sf_offset = s.b_offset + c.num_stages * s.b_stage;
+    s.barrier_offset = s.sf_offset + c.num_stages * s.sf_stage;
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
     return s;
 }

@@ -1,19 +1,18 @@
 // SM90 FP8 GEMM: D[M,N] = C + (A * SFA) @ (B * SFB)^T, A [M,K] and B [N,K] E4M3 K-major, D BF16 or FP32.
 //
 //   global A, B --TMA--> smem stages --wgmma--> accumulators --promote (x SFA x SFB)--> FP32 sums --(+C)--> smem --TMA--> D
-//   global SFA (SFB per block) -----------registers, one K block ahead----^
-//   global SFB (per row) --cp.async--> smem stages -----------------------^
+//   global SFA, SFB --cp.async--> smem stages ------------------------^
 //
 //   barrier        arrivals                                          waits
-//   tile_full[s]   1 (load role, + the stage's bytes)                every math warp
-//                  + 32 (scale role's lanes, SFB per row only)
+//   tile_full[s]   1 (load role, + the stage's bytes) and            every math warp
+//                  32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
 //
 //   role     warps                       job
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
-//   scale    warp 1 of warpgroup W       SFB per row into the stages
+//   scale    warp 1 of warpgroup W       SFA and SFB of each K block into the stages
 //
 // The contract guarantees: K > 0, M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -39,7 +38,7 @@ struct Fp8GemmContext {
     static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
-    static constexpr bool kStagedSfb = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
+    static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
@@ -58,7 +57,8 @@ struct Fp8GemmContext {
     DG_DEVICE Schedule schedule() const { return {args.m, args.n, static_cast<uint32_t>(kConfig.raster_group), cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
-    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
+    DG_DEVICE ptx::SmemAddr sfa_stage(uint32_t s) const { return smem + kSmem.sf_offset + s * kSmem.sf_stage; }
+    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return sfa_stage(s) + kSmem.sfb_in_stage; }
 };
 
 // Loads this CTA's share of one operand stage: all of it, or a slice that goes to every CTA of the row or column.
@@ -103,21 +103,21 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     }
 }
 
-// One warp copies the tile's column factors into each stage, four bytes at a time: any strides are legal.
+// One warp copies the factors of each K block into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
-    typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
-    const ScaleArgs& sfb = ctx.args.sfb;
+    using Context = Fp8GemmContext<kConfig>;
+    constexpr int kSfbCount = sfb_per_tile(kConfig);
+    const uint32_t last_sfb = (Context::kSfbPerRow ? ctx.args.n : ceil_div<uint32_t>(ctx.args.n, kScaleBlock)) - 1;
+    typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
+        const uint32_t first_sfb = Context::kSfbPerRow ? tile.n_idx : tile.n_idx / kScaleBlock;
         for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            const ptx::SmemAddr stage = ctx.sfb_stage(cursor.stage);
-            const float* block = sfb.data + static_cast<int64_t>(k) * sfb.stride_k;
-            for (uint32_t column = ctx.lane; column < kConfig.block_n; column += 32) {
-                const uint32_t n = min_of(tile.n_idx + column, ctx.args.n - 1);
-                ptx::cp_async_4(stage + column * sizeof(float), block + static_cast<int64_t>(n) * sfb.stride_mn);
-            }
+            copy_factors<kConfig.block_m>(ctx.sfa_stage(cursor.stage), ctx.args.sfa, k, tile.m_idx, ctx.args.m - 1,
+                                          ctx.lane);
+            copy_factors<kSfbCount>(ctx.sfb_stage(cursor.stage), ctx.args.sfb, k, first_sfb, last_sfb, ctx.lane);
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
@@ -135,8 +135,6 @@ class MathTile {
         : ctx_(ctx),
           cursor_(cursor),
           first_row_(warpgroup * Context::kWaves * kWgmmaM),
-          row_scales_(ctx.args.sfa, tile.m_idx + first_row_ + ctx.warp % 4 * 16 + ctx.lane / 4, ctx.args.m),
-          block_scales_(ctx.args.sfb, Context::kStagedSfb ? 0 : tile.n_idx, ctx.args.n),
           first_block_columns_(kScaleBlock - tile.n_idx % kScaleBlock) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
@@ -146,7 +144,6 @@ class MathTile {
 
     // Walks all of K.
     DG_DEVICE void run() {
-        load_factors();
         if constexpr (kConfig.num_accumulators == 2)
             run_two_deep();
         else
@@ -158,12 +155,17 @@ class MathTile {
   private:
     struct Factors {
         RowFactors<Context::kWaves> row;
-        typename BlockScaleReader<kN>::Factors block;
+        BlockFactors<sfb_per_tile(kConfig)> block;  // unused when SFB is per row: read where it is needed
     };
 
-    DG_DEVICE void load_factors() {
-        next_.row = row_scales_.next();
-        if constexpr (!Context::kStagedSfb) next_.block = block_scales_.next();
+    // The factors of the stage under the cursor.
+    DG_DEVICE Factors read_factors() const {
+        Factors factors;
+        factors.row = read_row_factors<Context::kWaves>(ctx_.sfa_stage(cursor_.stage),
+                                                        first_row_ + ctx_.warp % 4 * 16 + ctx_.lane / 4);
+        if constexpr (!Context::kSfbPerRow)
+            factors.block = read_block_factors<sfb_per_tile(kConfig)>(ctx_.sfb_stage(cursor_.stage));
+        return factors;
     }
 
     // Multiplies wave `wave` of the stage under the cursor.
@@ -180,7 +182,7 @@ class MathTile {
     }
 
     DG_DEVICE void promote(const float (&accumulators)[kFragment], const Factors& factors, uint32_t stage, int wave) {
-        if constexpr (Context::kStagedSfb)
+        if constexpr (Context::kSfbPerRow)
             promote_by_column<kN>(accumulators, sums[wave], factors.row.value[wave], ctx_.sfb_stage(stage), ctx_.lane);
         else
             promote_by_block<kN>(accumulators, sums[wave], factors.row.value[wave], factors.block,
@@ -195,29 +197,27 @@ class MathTile {
     DG_DEVICE void run_one_deep() {
         const uint32_t num_k = ctx_.num_k_blocks();
         for (uint32_t k = 0; k < num_k; ++k, cursor_.advance()) {
-            const Factors factors = next_;
             cursor_.consumer_wait();
+            const Factors factors = read_factors();
 #pragma unroll
             for (int wave = 0; wave < Context::kWaves; ++wave) {
                 issue(accumulators_[0], wave);
-                if (wave == 0 && k + 1 < num_k) load_factors();
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0]);
-                if (!Context::kStagedSfb && wave == Context::kWaves - 1) release(cursor_.stage);
+                if (!Context::kSfbPerRow && wave == Context::kWaves - 1) release(cursor_.stage);
                 promote(accumulators_[0], factors, cursor_.stage, wave);
             }
-            if (Context::kStagedSfb) release(cursor_.stage);
+            if (Context::kSfbPerRow) release(cursor_.stage);
         }
     }
 
-    // Starts K block `k` into accumulator `kSlot`; remembers what retiring it needs.
+    // Starts the next K block into accumulator `kSlot`; remembers what retiring it needs.
     template <int kSlot>
-    DG_DEVICE void start(uint32_t k) {
-        in_flight_[kSlot] = next_;
+    DG_DEVICE void start() {
         stage_[kSlot] = cursor_.stage;
         cursor_.consumer_wait();
         issue(accumulators_[kSlot], 0);
-        if (k + 1 < ctx_.num_k_blocks()) load_factors();
+        factors_[kSlot] = read_factors();
         cursor_.advance();
     }
 
@@ -225,24 +225,24 @@ class MathTile {
     DG_DEVICE void retire() {
         ptx::wgmma_wait<kStillPending>();
         ptx::pin_registers(accumulators_[kSlot]);
-        if (!Context::kStagedSfb) release(stage_[kSlot]);
-        promote(accumulators_[kSlot], in_flight_[kSlot], stage_[kSlot], 0);
-        if (Context::kStagedSfb) release(stage_[kSlot]);
+        if (!Context::kSfbPerRow) release(stage_[kSlot]);
+        promote(accumulators_[kSlot], factors_[kSlot], stage_[kSlot], 0);
+        if (Context::kSfbPerRow) release(stage_[kSlot]);
     }
 
     // Two accumulators: the next K block is already multiplying while this one is promoted.
     DG_DEVICE void run_two_deep() {
         const uint32_t num_k = ctx_.num_k_blocks();
-        start<0>(0);
+        start<0>();
         uint32_t k = 1;
         for (; k + 1 < num_k; k += 2) {
-            start<1>(k);
+            start<1>();
             retire<0, 1>();
-            start<0>(k + 1);
+            start<0>();
             retire<1, 1>();
         }
         if (k < num_k) {
-            start<1>(k);
+            start<1>();
             retire<0, 1>();
             retire<1, 0>();
         } else {
@@ -253,12 +253,9 @@ class MathTile {
     const Context& ctx_;
     typename Context::Cursor& cursor_;
     uint32_t first_row_;  // of this warpgroup in the tile
-    RowScaleReader<Context::kWaves> row_scales_;
-    BlockScaleReader<kN> block_scales_;
     uint32_t first_block_columns_;
     float accumulators_[kConfig.num_accumulators][kFragment];
-    Factors next_;
-    Factors in_flight_[kConfig.num_accumulators];
+    Factors factors_[kConfig.num_accumulators];
     uint32_t stage_[kConfig.num_accumulators];
 };
 
@@ -321,7 +318,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
         ptx::prefetch_tensor_map(args.a);
         ptx::prefetch_tensor_map(args.b);
         ptx::prefetch_tensor_map(args.d);
-        ctx.barriers().init(Context::kStagedSfb ? 33 : 1, Context::kMathWarps * Context::kClusterSize);
+        ctx.barriers().init(1 + 32, Context::kMathWarps * Context::kClusterSize);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();
@@ -333,7 +330,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     if (warp >= Context::kMathWarps) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<40>();
         if (warp == Context::kMathWarps && ptx::elect_one()) load_role(ctx);
-        if (Context::kStagedSfb && warp == Context::kMathWarps + 1) scale_role(ctx);
+        if (warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<232>();
         math_role(ctx);

@@ -4,7 +4,8 @@
 // Fragment of a 64-row wave: register r holds row l/4 + 8*((r>>1)&1), column 2*(l%4) + (r&1) + 8*(r>>2) (PTX ISA, wgmma D).
 #pragma once
 
-#include <deep_gemm/epilogue/scales.cuh>
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/ptx/matrix.cuh>
 
 namespace deep_gemm {
 
@@ -18,13 +19,13 @@ DG_DEVICE void promote_columns(const float* accumulators, float* sums, float upp
 // SFB per 128 columns. Columns of the tile below `first_block_columns` use factor 0, the rest factor 1.
 template <int kBlockN, int kBlocks>
 DG_DEVICE void promote_by_block(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                const float (&sfa)[2], const BlockFactors<kBlocks>& sfb, uint32_t first_block_columns) {
+                                const float (&sfa)[2], const float (&sfb)[kBlocks], uint32_t first_block_columns) {
     constexpr int kSegment = gcd_of(kBlockN, kScaleBlock);  // columns that are sure to share a factor
     float scale[kBlocks][2];
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) scale[i][half] = sfa[half] * sfb.value[i];
+        for (int half = 0; half < 2; ++half) scale[i][half] = sfa[half] * sfb[i];
 #pragma unroll
     for (int segment = 0; segment < kBlockN; segment += kSegment) {
         const bool second = kBlocks == 2 && segment >= static_cast<int>(first_block_columns);

@@ -1,4 +1,4 @@
-// Register fragments to shared memory, conversions, and plain shared-memory accesses.
+// Register fragments to shared memory, conversions, and plain loads and stores.
 #pragma once
 
 #include <deep_gemm/ptx/address.cuh>
@@ -37,9 +37,10 @@ DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }
 
-DG_DEVICE float load_shared_f32(SmemAddr address) {
+// PTX ISA: ld.global. Not `.nc`: under programmatic dependent launch the data may be written during this grid's lifetime.
+DG_DEVICE float load_global_f32(const float* address) {
     float value;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(address));
     return value;
 }
 

@@ -58,8 +58,22 @@ struct ScaleArgs {
     int64_t stride_k;
 };
 
+// How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
+// loaded: rows out of bounds cost as much as real ones.
+struct SliceArgs {
+    uint32_t rows;   // rows of a slice
+    uint32_t count;  // slices that hold rows, at most cluster_n
+};
+
+DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) {
+    const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
+    const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
+    const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
+    return {rows, ceil_div(tile_rows, rows)};
+}
+
 struct Fp8GemmArgs {
-    TensorMap a;  // 2-D (K, M) uint8, box (128, block_m / cluster_n), 128-byte swizzle
+    TensorMap a;  // 2-D (K, M) uint8, box (128, a_slices.rows), 128-byte swizzle
     TensorMap b;  // 2-D (K, N) uint8, box (128, block_n / cluster_m), 128-byte swizzle
     TensorMap d;  // 2-D (N, M) of d_dtype, box (store_n, 64), swizzle 128 bytes
     ScaleArgs sfa;
@@ -67,14 +81,14 @@ struct Fp8GemmArgs {
     const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
     uint32_t m, n, k;
+    SliceArgs a_slices;
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
-    int a_stage, b_stage, sf_stage;  // one pipeline stage of each
-    int sfb_in_stage;                // where SFB starts in a stage of SFs; SFA is at 0
+    int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
     int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all of D
-    int d_offset, a_offset, b_offset, sf_offset, barrier_offset;
+    int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
     int total;                       // dynamic shared memory to ask for, alignment slack included
 };
 
@@ -88,26 +102,19 @@ DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
 
 DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return c.d_dtype == Dtype::kF32 ? 4 : 2; }
 
-// SFB values one K block of a tile needs: one a column, or one for each 128-column block the tile can touch.
-DG_HOST_DEVICE constexpr int sfb_per_tile(const Fp8GemmConfig& c) {
-    if (c.sfb_granularity == ScaleGranularity::kPerRow) return c.block_n;
-    return kScaleBlock % c.block_n == 0 ? 1 : 2;
-}
-
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
     s.a_stage = c.block_m * kBlockK;
     s.b_stage = c.block_n * kBlockK;
-    s.sfb_in_stage = c.block_m * 4;
-    s.sf_stage = align_up(s.sfb_in_stage + sfb_per_tile(c) * 4, 128);
+    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c.block_n, d_element_bytes(c));
     s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
     s.d = (c.block_n / s.store_n) * (c.block_m / kWgmmaM) * s.store_tile;
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
-    s.sf_offset = s.b_offset + c.num_stages * s.b_stage;
-    s.barrier_offset = s.sf_offset + c.num_stages * s.sf_stage;
+    s.sfb_offset = s.b_offset + c.num_stages * s.b_stage;
+    s.barrier_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
     return s;
 }

@@ -1,18 +1,19 @@
 // SM90 FP8 GEMM: D[M,N] = C + (A * SFA) @ (B * SFB)^T, A [M,K] and B [N,K] E4M3 K-major, D BF16 or FP32.
 //
 //   global A, B --TMA--> smem stages --wgmma--> accumulators --promote (x SFA x SFB)--> FP32 sums --(+C)--> smem --TMA--> D
-//   global SFA, SFB --cp.async--> smem stages ------------------------^
+//   global SFA (SFB per block) --registers, well ahead--------------------^
+//   global SFB (per row) --cp.async--> smem stages -----------------------^
 //
 //   barrier        arrivals                                          waits
-//   tile_full[s]   1 (load role, + the stage's bytes) and            every math warp
-//                  32 (scale role's lanes, as their copies land)
+//   tile_full[s]   1 (load role, + the stage's bytes); SFB per row:  every math warp
+//                  + 32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
 //
 //   role     warps                       job
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
-//   scale    warp 1 of warpgroup W       SFA and SFB of each K block into the stages
+//   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
 //
 // The contract guarantees: K > 0, M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -39,6 +40,10 @@ struct Fp8GemmContext {
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
+    // 128-column blocks of SFB a tile can touch.
+    static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
+    // Short K blocks need a longer lookahead to cover a load's latency, and have the registers for it.
+    using Feed = FactorFeed<kWaves, kSfbBlocks, kConfig.block_n <= 64 ? 2 : 1>;
     using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
@@ -57,29 +62,29 @@ struct Fp8GemmContext {
     DG_DEVICE Schedule schedule() const { return {args.m, args.n, static_cast<uint32_t>(kConfig.raster_group), cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
-    DG_DEVICE ptx::SmemAddr sfa_stage(uint32_t s) const { return smem + kSmem.sf_offset + s * kSmem.sf_stage; }
-    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return sfa_stage(s) + kSmem.sfb_in_stage; }
+    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
+    // This math thread's first row of a tile.
+    DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
 };
 
-// Loads this CTA's share of one operand stage: all of it, or a slice that goes to every CTA of the row or column.
-// `slice` of `kSlices`, multicast to `mask`.
-template <int kRows, int kSlices>
-DG_DEVICE void load_operand(const TensorMap& map, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint32_t k_idx,
-                            uint32_t row, uint32_t slice, uint16_t mask, uint64_t policy) {
-    if constexpr (kSlices == 1) {
-        ptx::tma_load_2d(map, stage, barrier, k_idx, row, policy);
-    } else {
-        constexpr int kSliceRows = kRows / kSlices;
-        ptx::tma_load_2d_multicast(map, stage + slice * kSliceRows * kBlockK, barrier, k_idx, row + slice * kSliceRows,
-                                   policy, mask);
-    }
+// Loads `rows` x 128 bytes of an operand into a stage. Shared by several CTAs: this one's slice, multicast to `mask`.
+template <bool kShared>
+DG_DEVICE void load_slice(const TensorMap& map, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint32_t k_idx, uint32_t row,
+                          uint32_t first_in_tile, uint16_t mask, uint64_t policy) {
+    const ptx::SmemAddr destination = stage + first_in_tile * kBlockK;
+    if constexpr (kShared)
+        ptx::tma_load_2d_multicast(map, destination, barrier, k_idx, row + first_in_tile, policy, mask);
+    else
+        ptx::tma_load_2d(map, destination, barrier, k_idx, row + first_in_tile, policy);
 }
 
-// One elected thread keeps the ring of A and B stages full.
+// One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
-    constexpr uint32_t kBytes = Context::kSmem.a_stage + Context::kSmem.b_stage;
+    const bool issuer = ptx::elect_one();
+    const SliceArgs a_slices = ctx.args.a_slices;
+    const uint32_t stage_bytes = a_slices.rows * a_slices.count * kBlockK + Context::kSmem.b_stage;
     const uint32_t rank_m = ctx.cluster_rank % kConfig.cluster_m;
     const uint32_t rank_n = ctx.cluster_rank / kConfig.cluster_m;
     // CTAs with this rank_m differ in n: they share A. CTAs with this rank_n differ in m: they share B.
@@ -91,33 +96,30 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
-        for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
+        for (uint32_t k_idx = 0; k_idx < ctx.args.k; k_idx += kBlockK, cursor.advance()) {
             cursor.producer_acquire();
+            if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
-            ptx::mbarrier_arrive_expect_tx(full, kBytes);
-            load_operand<kConfig.block_m, kConfig.cluster_n>(ctx.args.a, ctx.a_stage(cursor.stage), full, k * kBlockK,
-                                                             tile.m_idx, rank_n, a_mask, policy);
-            load_operand<kConfig.block_n, kConfig.cluster_m>(ctx.args.b, ctx.b_stage(cursor.stage), full, k * kBlockK,
-                                                             tile.n_idx, rank_m, b_mask, policy);
+            ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
+            if (rank_n < a_slices.count)
+                load_slice<(kConfig.cluster_n > 1)>(ctx.args.a, ctx.a_stage(cursor.stage), full, k_idx, tile.m_idx,
+                                                    rank_n * a_slices.rows, a_mask, policy);
+            load_slice<(kConfig.cluster_m > 1)>(ctx.args.b, ctx.b_stage(cursor.stage), full, k_idx, tile.n_idx,
+                                                rank_m * (kConfig.block_n / kConfig.cluster_m), b_mask, policy);
         }
     }
 }
 
-// One warp copies the factors of each K block into its stage.
+// SFB per row: one warp copies each K block's factors of the tile's columns into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
-    using Context = Fp8GemmContext<kConfig>;
-    constexpr int kSfbCount = sfb_per_tile(kConfig);
-    const uint32_t last_sfb = (Context::kSfbPerRow ? ctx.args.n : ceil_div<uint32_t>(ctx.args.n, kScaleBlock)) - 1;
-    typename Context::Cursor cursor{ctx.barriers()};
+    typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
-        const uint32_t first_sfb = Context::kSfbPerRow ? tile.n_idx : tile.n_idx / kScaleBlock;
         for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            copy_factors<kConfig.block_m>(ctx.sfa_stage(cursor.stage), ctx.args.sfa, k, tile.m_idx, ctx.args.m - 1,
+            copy_factors<kConfig.block_n>(ctx.sfb_stage(cursor.stage), ctx.args.sfb, k, tile.n_idx, ctx.args.n,
                                           ctx.lane);
-            copy_factors<kSfbCount>(ctx.sfb_stage(cursor.stage), ctx.args.sfb, k, first_sfb, last_sfb, ctx.lane);
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
@@ -131,11 +133,14 @@ class MathTile {
     static constexpr int kN = kConfig.block_n;
     static constexpr int kFragment = kN / 2;  // registers of one 64-row wave
 
-    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, uint32_t warpgroup, const TileCoord& tile)
+    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
+                       uint32_t n_idx)
         : ctx_(ctx),
           cursor_(cursor),
-          first_row_(warpgroup * Context::kWaves * kWgmmaM),
-          first_block_columns_(kScaleBlock - tile.n_idx % kScaleBlock) {
+          feed_(feed),
+          first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
+          a_desc_(ptx::k_major_descriptor(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_desc_(ptx::k_major_descriptor(ctx.b_stage(0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -153,40 +158,24 @@ class MathTile {
     float sums[Context::kWaves][kFragment];
 
   private:
-    struct Factors {
-        RowFactors<Context::kWaves> row;
-        BlockFactors<sfb_per_tile(kConfig)> block;  // unused when SFB is per row: read where it is needed
-    };
-
-    // The factors of the stage under the cursor.
-    DG_DEVICE Factors read_factors() const {
-        Factors factors;
-        factors.row = read_row_factors<Context::kWaves>(ctx_.sfa_stage(cursor_.stage),
-                                                        first_row_ + ctx_.warp % 4 * 16 + ctx_.lane / 4);
-        if constexpr (!Context::kSfbPerRow)
-            factors.block = read_block_factors<sfb_per_tile(kConfig)>(ctx_.sfb_stage(cursor_.stage));
-        return factors;
-    }
+    using Values = typename Context::Feed::Values;
 
     // Multiplies wave `wave` of the stage under the cursor.
     DG_DEVICE void issue(float (&accumulators)[kFragment], int wave) {
-        const ptx::SmemAddr a = ctx_.a_stage(cursor_.stage) + (first_row_ + wave * kWgmmaM) * kBlockK;
-        const uint64_t a_desc = ptx::k_major_descriptor(a);
-        const uint64_t b_desc = ptx::k_major_descriptor(ctx_.b_stage(cursor_.stage));
+        const uint64_t a = a_desc_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
+        const uint64_t b = b_desc_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
         ptx::pin_registers(accumulators);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kBlockK / 32; ++k)
-            ptx::WgmmaE4m3<kN>::mma(accumulators, a_desc + k * 2, b_desc + k * 2, k != 0);
+        for (int k = 0; k < kBlockK / 32; ++k) ptx::WgmmaE4m3<kN>::mma(accumulators, a + k * 2, b + k * 2, k != 0);
         ptx::wgmma_commit();
     }
 
-    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Factors& factors, uint32_t stage, int wave) {
+    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Values& factors, uint32_t stage, int wave) {
         if constexpr (Context::kSfbPerRow)
-            promote_by_column<kN>(accumulators, sums[wave], factors.row.value[wave], ctx_.sfb_stage(stage), ctx_.lane);
+            promote_by_column<kN>(accumulators, sums[wave], factors.row[wave], ctx_.sfb_stage(stage), ctx_.lane);
         else
-            promote_by_block<kN>(accumulators, sums[wave], factors.row.value[wave], factors.block,
-                                 first_block_columns_);
+            promote_by_block<kN>(accumulators, sums[wave], factors.row[wave], factors.block, first_block_columns_);
     }
 
     DG_DEVICE void release(uint32_t stage) {
@@ -196,9 +185,10 @@ class MathTile {
     // One accumulator: the other warpgroup's products run while this one promotes.
     DG_DEVICE void run_one_deep() {
         const uint32_t num_k = ctx_.num_k_blocks();
+#pragma unroll 1
         for (uint32_t k = 0; k < num_k; ++k, cursor_.advance()) {
+            const Values factors = feed_.at(k);
             cursor_.consumer_wait();
-            const Factors factors = read_factors();
 #pragma unroll
             for (int wave = 0; wave < Context::kWaves; ++wave) {
                 issue(accumulators_[0], wave);
@@ -211,13 +201,13 @@ class MathTile {
         }
     }
 
-    // Starts the next K block into accumulator `kSlot`; remembers what retiring it needs.
+    // Starts K block `k` into accumulator `kSlot`; remembers what retiring it needs.
     template <int kSlot>
-    DG_DEVICE void start() {
+    DG_DEVICE void start(uint32_t k) {
         stage_[kSlot] = cursor_.stage;
         cursor_.consumer_wait();
         issue(accumulators_[kSlot], 0);
-        factors_[kSlot] = read_factors();
+        factors_[kSlot] = feed_.at(k);
         cursor_.advance();
     }
 
@@ -233,16 +223,17 @@ class MathTile {
     // Two accumulators: the next K block is already multiplying while this one is promoted.
     DG_DEVICE void run_two_deep() {
         const uint32_t num_k = ctx_.num_k_blocks();
-        start<0>();
+        start<0>(0);
         uint32_t k = 1;
+#pragma unroll 1
         for (; k + 1 < num_k; k += 2) {
-            start<1>();
+            start<1>(k);
             retire<0, 1>();
-            start<0>();
+            start<0>(k + 1);
             retire<1, 1>();
         }
         if (k < num_k) {
-            start<1>();
+            start<1>(k);
             retire<0, 1>();
             retire<1, 0>();
         } else {
@@ -252,10 +243,11 @@ class MathTile {
 
     const Context& ctx_;
     typename Context::Cursor& cursor_;
-    uint32_t first_row_;  // of this warpgroup in the tile
+    typename Context::Feed& feed_;
     uint32_t first_block_columns_;
+    uint64_t a_desc_, b_desc_;  // of stage 0
     float accumulators_[kConfig.num_accumulators][kFragment];
-    Factors factors_[kConfig.num_accumulators];
+    Values factors_[kConfig.num_accumulators];
     uint32_t stage_[kConfig.num_accumulators];
 };
 
@@ -292,15 +284,22 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
     }
 }
 
+// Tile after tile: while one is stored, the next one's first factors are on their way.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     const uint32_t warpgroup = ctx.warp / 4;
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    for (TileCoord tile; schedule.next(tile);) {
-        MathTile<kConfig> math(ctx, cursor, warpgroup, tile);
+    TileCoord tile;
+    if (!schedule.next(tile)) return;
+    typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.lane);
+    for (bool more = true; more;) {
+        MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
         math.run();
-        store_tile(ctx, math, warpgroup, tile);
+        const TileCoord finished = tile;
+        more = schedule.next(tile);
+        if (more) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
+        store_tile(ctx, math, warpgroup, finished);
     }
     if (ctx.warp % 4 == 0 && ctx.lane == 0) ptx::bulk_wait_group<0>();
 }
@@ -318,7 +317,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
         ptx::prefetch_tensor_map(args.a);
         ptx::prefetch_tensor_map(args.b);
         ptx::prefetch_tensor_map(args.d);
-        ctx.barriers().init(1 + 32, Context::kMathWarps * Context::kClusterSize);
+        ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();
@@ -329,8 +328,8 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
 
     if (warp >= Context::kMathWarps) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<40>();
-        if (warp == Context::kMathWarps && ptx::elect_one()) load_role(ctx);
-        if (warp == Context::kMathWarps + 1) scale_role(ctx);
+        if (warp == Context::kMathWarps) load_role(ctx);
+        if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<232>();
         math_role(ctx);

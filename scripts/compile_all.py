@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
@@ -70,13 +71,13 @@ def golden_plans() -> list[dict]:
 
 
 def every_candidate() -> list[dict]:
-    """Every feasible config of every kind the golden tables hold, one raster group and cluster of each."""
+    """Every feasible config outside clusters (which cost no register), both ways D is commonly wanted."""
     from deep_gemm import _C
 
     plans = []
-    for options in ({"recipe": r, "d_dtype": d, "has_c": c} for r in ("1d2d", "1d1d") for d in ("bf16", "f32") for c in (0, 1)):
-        choice = _C.explain_fp8_gemm(*LARGE, **{**options, "has_c": bool(options["has_c"])})
-        plans += [choice["best"], *choice["runners_up"]]
+    for recipe, (d_dtype, has_c) in itertools.product(("1d2d", "1d1d"), (("bf16", False), ("f32", True))):
+        choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, d_dtype=d_dtype, has_c=has_c)
+        plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     return plans
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from ..errors import refusal
-from .blocks import ceil_div, column_blocks, require_packable, require_positive, scales_of
+from .blocks import align, ceil_div, column_blocks, require_packable, require_positive, scales_of
 from .ue8m0 import join_codes, ue8m0_codes, unpack_ue8m0_from_int
 
 __all__ = ["cast_back_from_fp4", "per_token_cast_to_fp4", "transpose_packed_fp4"]
@@ -63,8 +63,8 @@ def cast_back_from_fp4(
 
     Args:
         packed: int8 (or ``torch.float4_e2m1fn_x2``) ``[M, N/2]``, low nibble first.
-        sf: FP32 ``[M, ceil(N/gran_k)]``, or with ``use_packed_ue8m0`` int32 ``[M, ceil(N/(4*gran_k))]``; any
-            strides.
+        sf: FP32 ``[M, ceil(N/gran_k)]``, or filled up to a multiple of 4 columns; with ``use_packed_ue8m0``
+            int32 ``[M, ceil(N/(4*gran_k))]``; any strides.
         gran_k: columns to one scaling factor.
         use_packed_ue8m0: whether ``sf`` is packed.
 
@@ -81,7 +81,8 @@ def cast_back_from_fp4(
     num_rows, num_columns = codes.shape
     wanted_dtype = torch.int32 if use_packed_ue8m0 else torch.float32
     wanted_shape = (num_rows, ceil_div(num_columns, 4 * gran_k if use_packed_ue8m0 else gran_k))
-    if sf.dtype != wanted_dtype or tuple(sf.shape) != wanted_shape:
+    filled_shape = wanted_shape if use_packed_ue8m0 else (num_rows, align(wanted_shape[1], 4))
+    if sf.dtype != wanted_dtype or tuple(sf.shape) not in (wanted_shape, filled_shape):
         raise refusal(
             "sf",
             f"{wanted_dtype} {wanted_shape} for {num_columns} columns, gran_k = {gran_k}",

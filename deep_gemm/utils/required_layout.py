@@ -18,15 +18,14 @@ from .mn_major import (
 )
 from .ue8m0 import is_e8m0, ue8m0_codes, ue8m0_codes_to_float
 
-__all__ = ["transform_sf_into_required_layout", "transform_sf_for_arch"]
+__all__ = ["transform_sf_into_required_layout"]
 
-# (gran_mn, gran_k) of FP32 scaling factors that stay FP32, and of those that are packed.
+# (gran_mn, gran_k) of scaling factors that stay FP32, by architecture; those that are packed may have any.
 _FP32_GRANULARITIES: dict[int | None, frozenset[tuple[int, int]]] = {
     None: frozenset({(1, 32), (1, 128), (128, 128)}),
     9: frozenset({(1, 128), (128, 128)}),
     10: frozenset({(1, 128), (128, 128)}),
 }
-_PACKED_GRANULARITIES = frozenset({(1, 32), (1, 128), (128, 32), (128, 128)})
 
 
 @dataclass(frozen=True)
@@ -105,20 +104,13 @@ def transform_sf_into_required_layout(
             "a tensor",
             "Pass it for A's [M, S] only",
         )
-    return transform_sf_for_arch(
-        sf, request, arch_major_of(sf), disable_ue8m0_cast=disable_ue8m0_cast, psum_layout=psum_layout
-    )
+    return _transform(sf, request, disable_ue8m0_cast, psum_layout)
 
 
-def transform_sf_for_arch(
-    sf: torch.Tensor,
-    request: _Request,
-    arch_major: int | None,
-    *,
-    disable_ue8m0_cast: bool = False,
-    psum_layout: torch.Tensor | None = None,
+def _transform(
+    sf: torch.Tensor, request: _Request, disable_ue8m0_cast: bool, psum_layout: torch.Tensor | None
 ) -> torch.Tensor:
-    """`transform_sf_into_required_layout` for a named architecture: 9, 10, or None for the CPU reference."""
+    arch_major = arch_major_of(sf)
     if arch_major not in _FP32_GRANULARITIES:
         raise refusal(
             "sf",
@@ -135,10 +127,11 @@ def transform_sf_for_arch(
         return _checked_packed(sf, request, arch_major)
     # Bytes of UE8M0 need no cast, so that only FP32 can be kept from packing.
     if arch_major == 10 and (is_e8m0(sf) or not disable_ue8m0_cast):
-        _check_granularity(request, _PACKED_GRANULARITIES, "packed on SM100")
         return get_mn_major_tma_aligned_packed_ue8m0_tensor(_one_per_row(sf, request), psum_layout)
-    place = "FP32 on the CPU" if arch_major is None else f"FP32 on SM{arch_major}0"
-    _check_granularity(request, _FP32_GRANULARITIES[arch_major], place)
+    if request.granularity not in _FP32_GRANULARITIES[arch_major]:
+        place = "the CPU" if arch_major is None else f"SM{arch_major}0"
+        expected = f"(gran_mn, gran_k) among {sorted(_FP32_GRANULARITIES[arch_major])} for FP32 on {place}"
+        raise refusal("recipe", expected, request.granularity, "Quantise with one of these")
     plain = ue8m0_codes_to_float(ue8m0_codes(sf)) if is_e8m0(sf) else sf
     return plain if request.gran_mn == 128 else get_mn_major_tma_aligned_tensor(plain)
 
@@ -177,12 +170,6 @@ def _check_shape(sf: torch.Tensor, request: _Request, expected: tuple[int, ...])
             f"shape {tuple(sf.shape)}",
             "Pass one factor per block of the operand, 3-D exactly if num_groups is given",
         )
-
-
-def _check_granularity(request: _Request, allowed: frozenset[tuple[int, int]], place: str) -> None:
-    if request.granularity not in allowed:
-        expected = f"(gran_mn, gran_k) among {sorted(allowed)} for factors {place}"
-        raise refusal("recipe", expected, request.granularity, "Quantise with one of these")
 
 
 def _checked_packed(sf: torch.Tensor, request: _Request, arch_major: int | None) -> torch.Tensor:

@@ -163,4 +163,7 @@ def _may_read_values(x: torch.Tensor) -> bool:
     """Whether the host may wait for ``x``: not while a program is traced or a CUDA graph captured."""
     if torch.compiler.is_compiling():
         return False
-    return not (x.is_cuda and torch.cuda.is_current_stream_capturing())
+    if not x.is_cuda:
+        return True
+    with torch.cuda.device(x.device):
+        return not torch.cuda.is_current_stream_capturing()

@@ -16,21 +16,16 @@ DG_DEVICE void promote_columns(const float* accumulators, float* sums, float upp
     sums[3] = __fmaf_rn(accumulators[3], lower_scale, sums[3]);
 }
 
-// SFB per 128 columns. Columns of the tile below `first_block_columns` use factor 0, the rest factor 1.
+// SFB per 128 columns: scale[half][i] = sfa * sfb of block i. Columns below `first_block_columns` are in block 0.
 template <int kBlockN, int kBlocks>
 DG_DEVICE void promote_by_block(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                const float (&sfa)[2], const float (&sfb)[kBlocks], uint32_t first_block_columns) {
+                                const float (&scale)[2][kBlocks], uint32_t first_block_columns) {
     constexpr int kSegment = gcd_of(kBlockN, kScaleBlock);  // columns that are sure to share a factor
-    float scale[kBlocks][2];
-#pragma unroll
-    for (int i = 0; i < kBlocks; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) scale[i][half] = sfa[half] * sfb[i];
 #pragma unroll
     for (int segment = 0; segment < kBlockN; segment += kSegment) {
         const bool second = kBlocks == 2 && segment >= static_cast<int>(first_block_columns);
-        const float upper = second ? scale[kBlocks - 1][0] : scale[0][0];
-        const float lower = second ? scale[kBlocks - 1][1] : scale[0][1];
+        const float upper = second ? scale[0][kBlocks - 1] : scale[0][0];
+        const float lower = second ? scale[1][kBlocks - 1] : scale[1][0];
 #pragma unroll
         for (int column = segment; column < segment + kSegment; column += 8)
             promote_columns(accumulators + column / 2, sums + column / 2, upper, lower);
@@ -40,7 +35,7 @@ DG_DEVICE void promote_by_block(const float (&accumulators)[kBlockN / 2], float 
 // SFB per column, staged in shared memory at `sfb` (one float per column of the tile).
 template <int kBlockN>
 DG_DEVICE void promote_by_column(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                 const float (&sfa)[2], ptx::SmemAddr sfb, uint32_t lane) {
+                                 const float (&sfa)[2][1], ptx::SmemAddr sfb, uint32_t lane) {
     const ptx::SmemAddr mine = sfb + (lane % 4) * 2 * sizeof(float);
 #pragma unroll
     for (int column = 0; column < kBlockN; column += 8) {
@@ -48,10 +43,10 @@ DG_DEVICE void promote_by_column(const float (&accumulators)[kBlockN / 2], float
         ptx::load_shared_f32x2(mine + column * sizeof(float), b0, b1);
         const float* a = accumulators + column / 2;
         float* s = sums + column / 2;
-        s[0] = __fmaf_rn(a[0], sfa[0] * b0, s[0]);
-        s[1] = __fmaf_rn(a[1], sfa[0] * b1, s[1]);
-        s[2] = __fmaf_rn(a[2], sfa[1] * b0, s[2]);
-        s[3] = __fmaf_rn(a[3], sfa[1] * b1, s[3]);
+        s[0] = __fmaf_rn(a[0], sfa[0][0] * b0, s[0]);
+        s[1] = __fmaf_rn(a[1], sfa[0][0] * b1, s[1]);
+        s[2] = __fmaf_rn(a[2], sfa[1][0] * b0, s[2]);
+        s[3] = __fmaf_rn(a[3], sfa[1][0] * b1, s[3]);
     }
 }
 

@@ -1,6 +1,6 @@
 // Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
 //   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
-//     another K block's factors, four blocks in one load, well before they are used; a shuffle hands them round.
+//     and multiplies another K block's factors, a whole batch ahead of use; a shuffle hands them round.
 //   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages.
 #pragma once
 
@@ -10,63 +10,26 @@
 
 namespace deep_gemm {
 
-// The factors of one K block that one thread's accumulators need.
+// What one thread's accumulators of one K block are multiplied with: two rows a 64-row wave, 8 apart, times the SFB of each
+// 128-column block the tile touches (kBlocks; 0 if SFB is per row: then SFA alone).
 template <int kWaves, int kBlocks>
-struct Factors {
-    float row[kWaves][2];                  // SFA of two rows a 64-row wave, 8 apart
-    float block[kBlocks == 0 ? 1 : kBlocks];  // SFB of the 128-column blocks the tile touches; none if SFB is per row
+struct RowScales {
+    float value[kWaves][2][kBlocks == 0 ? 1 : kBlocks];
 };
 
-// Feeds a math thread the factors of consecutive K blocks. kGroups groups of four K blocks are loaded at a time, one
-// batch ahead of use: enough bytes of lookahead for short K blocks costs registers, so it is the caller's choice.
-template <int kWaves, int kBlocks, int kGroups>
-class FactorFeed {
+// Feeds a math thread the scales of consecutive K blocks, kBatch (4 or 8) at a time. The next batch is in flight while
+// this one is used: short K blocks need the longer batch to cover a load's latency.
+template <int kWaves, int kBlocks, int kBatch>
+class ScaleFeed {
   public:
-    using Values = Factors<kWaves, kBlocks>;
+    using Scales = RowScales<kWaves, kBlocks>;
 
-    // `row`: this thread's first row of the matrix; `column`: the tile's first. Starts the first loads.
-    DG_DEVICE FactorFeed(const Fp8GemmArgs& args, uint32_t row, uint32_t column, uint32_t lane)
-        : args_(args), quad_lane_(lane % 4), num_k_(ceil_div<uint32_t>(args.k, kBlockK)) {
-        point_at(row, column);
-        load(0);
-    }
+    // Follows with restart().
+    DG_DEVICE ScaleFeed(const Fp8GemmArgs& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
 
-    // Moves to another tile and starts its first loads.
+    // Turns to the tile whose first column is `column`, at this thread's first `row`; starts its first loads.
     DG_DEVICE void restart(uint32_t row, uint32_t column) {
-        point_at(row, column);
-        load(0);
-    }
-
-    // The factors of K block `k`; called once for each k in order.
-    DG_DEVICE Values at(uint32_t k) {
-        constexpr uint32_t kBatch = kGroups * 4;
-        if (k % kBatch == 0) {
-#pragma unroll
-            for (int group = 0; group < kGroups; ++group) current_[group] = next_[group];
-            load(k + kBatch);
-        }
-        const uint32_t group = k / 4 % kGroups;
-        const uint32_t source = k % 4;
-        Values values;
-#pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                values.row[wave][half] = hand_round(
-                    kGroups == 2 && group == 1 ? current_[kGroups - 1].row[wave][half] : current_[0].row[wave][half],
-                    source);
-#pragma unroll
-        for (int i = 0; i < kBlocks; ++i)
-            values.block[i] = hand_round(
-                kGroups == 2 && group == 1 ? current_[kGroups - 1].block[i] : current_[0].block[i], source);
-        return values;
-    }
-
-  private:
-    static_assert(kGroups == 1 || kGroups == 2);
-
-    // Rows and columns past the matrix use the last one's factors: their results are never stored.
-    DG_DEVICE void point_at(uint32_t row, uint32_t column) {
+        // Rows and columns past the matrix use the last one's factors: their results are never stored.
 #pragma unroll
         for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
@@ -80,42 +43,115 @@ class FactorFeed {
             const uint32_t block = min_of(column / kScaleBlock + i, last);
             block_[i] = args_.sfb.data + static_cast<int64_t>(block) * args_.sfb.stride_mn;
         }
+        load(0);
     }
 
-    // Starts loading K blocks first .. first + 4 * kGroups - 1: this lane's of each four.
+    // Makes the batch that starts at K block `k` current and starts loading the one after it.
+    DG_DEVICE void turn(uint32_t k) {
+#pragma unroll
+        for (int group = 0; group < kGroups; ++group)
+#pragma unroll
+            for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const float sfa = incoming_[group].sfa[wave][half];
+                    float(&current)[kColumns] = current_[group].value[wave][half];
+                    if constexpr (kBlocks == 0) current[0] = sfa;
+#pragma unroll
+                    for (int i = 0; i < kBlocks; ++i) current[i] = sfa * incoming_[group].sfb[i];
+                }
+        load(k + kBatch);
+    }
+
+    // The scales of the batch's K block `index`, a constant after unrolling.
+    DG_DEVICE Scales at(int index) const {
+        Scales scales;
+#pragma unroll
+        for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+#pragma unroll
+                for (int i = 0; i < kColumns; ++i)
+                    scales.value[wave][half][i] =
+                        __shfl_sync(0xffffffff, current_[index / 4].value[wave][half][i], index % 4, 4);
+        return scales;
+    }
+
+  private:
+    static constexpr int kGroups = kBatch / 4;
+    static constexpr int kColumns = kBlocks == 0 ? 1 : kBlocks;
+    struct Factors {
+        float sfa[kWaves][2];
+        float sfb[kColumns];
+    };
+
+    // Starts loading K blocks first .. first + kBatch - 1: of each four, this lane's.
     DG_DEVICE void load(uint32_t first) {
+        const uint32_t last = ceil_div<uint32_t>(args_.k, kBlockK) - 1;
 #pragma unroll
         for (int group = 0; group < kGroups; ++group) {
-            const int64_t k = min_of(first + group * 4 + quad_lane_, num_k_ - 1);
+            const int64_t k = min_of(first + group * 4 + quad_lane_, last);
 #pragma unroll
             for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    next_[group].row[wave][half] = ptx::load_global_f32(row_[wave][half] + k * args_.sfa.stride_k);
+                    incoming_[group].sfa[wave][half] = ptx::load_global_f32(row_[wave][half] + k * args_.sfa.stride_k);
 #pragma unroll
             for (int i = 0; i < kBlocks; ++i)
-                next_[group].block[i] = ptx::load_global_f32(block_[i] + k * args_.sfb.stride_k);
+                incoming_[group].sfb[i] = ptx::load_global_f32(block_[i] + k * args_.sfb.stride_k);
         }
     }
 
-    static DG_DEVICE float hand_round(float value, uint32_t source) { return __shfl_sync(0xffffffff, value, source, 4); }
-
     const Fp8GemmArgs& args_;
+    const uint32_t quad_lane_;
     const float* row_[kWaves][2];
-    const float* block_[kBlocks == 0 ? 1 : kBlocks];
-    uint32_t quad_lane_, num_k_;
-    Values current_[kGroups], next_[kGroups];
+    const float* block_[kColumns];
+    Scales current_[kGroups];
+    Factors incoming_[kGroups];
 };
 
-// Copies a tile's factors of one K block, `kCount` from `first`; those at `end` and past it are left as they are.
+// Copies a tile's factors, kCount of them, one K block after another: by one warp, four columns a lane.
 template <int kCount>
-DG_DEVICE void copy_factors(ptx::SmemAddr destination, const ScaleArgs& scales, uint32_t k_block, uint32_t first,
-                            uint32_t end, uint32_t lane) {
-    const float* source = scales.data + k_block * scales.stride_k + (first + lane) * scales.stride_mn;
+class ColumnScaleCopier {
+  public:
+    static_assert(kCount <= 256);
+
+    DG_DEVICE ColumnScaleCopier(const ScaleArgs& scales, uint32_t n, uint32_t lane) : scales_(scales), n_(n), lane_(lane) {
+        const bool aligned = (reinterpret_cast<uint64_t>(scales.data) | static_cast<uint64_t>(scales.stride_k * 4)) % 16 == 0;
+        vector_ = scales.stride_mn == 1 && aligned;
+    }
+
+    // Turns to the tile whose first column is `column`.
+    DG_DEVICE void restart(uint32_t column) {
+        first_ = column + lane_ * 4;
+        source_ = scales_.data + first_ * scales_.stride_mn;
+    }
+
+    // Copies the current K block's factors to `destination` and moves to the next; columns past the matrix are left alone.
+    DG_DEVICE void copy(ptx::SmemAddr destination) {
 #pragma unroll
-    for (uint32_t i = 0; i < kCount; i += 32, source += 32 * scales.stride_mn)
-        if (i + lane < kCount && first + i + lane < end)
-            ptx::cp_async_4(destination + (i + lane) * sizeof(float), source);
-}
+        for (uint32_t i = 0; i < kCount; i += 128) {
+            const uint32_t column = i + lane_ * 4;
+            if (column < kCount) copy_four(destination + column * sizeof(float), source_ + i * scales_.stride_mn, first_ + i);
+        }
+        source_ += scales_.stride_k;
+    }
+
+  private:
+    DG_DEVICE void copy_four(ptx::SmemAddr destination, const float* source, uint32_t column) const {
+        const uint32_t count = column < n_ ? min_of(n_ - column, 4u) : 0;
+        if (vector_) {
+            if (count != 0) ptx::cp_async_16(destination, source, count * sizeof(float));
+            return;
+        }
+        for (uint32_t i = 0; i < count; ++i) ptx::cp_async_4(destination + i * sizeof(float), source + i * scales_.stride_mn);
+    }
+
+    const ScaleArgs& scales_;
+    const uint32_t n_, lane_;
+    bool vector_;  // four neighbouring factors are one aligned 16-byte word
+    uint32_t first_;
+    const float* source_;
+};
 
 }  // namespace deep_gemm

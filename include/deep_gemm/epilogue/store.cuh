@@ -9,44 +9,45 @@
 
 namespace deep_gemm {
 
-// Adds C[row, column..column+1] of D's type; rows and columns outside the matrix are left alone.
+// C[row, column..column+1] of D's type as FP32.
 template <Dtype kDtype>
-DG_DEVICE void add_c_pair(const void* c_row, uint32_t column, uint32_t n, float& x, float& y) {
-    if constexpr (kDtype == Dtype::kF32) {
-        const float* c = static_cast<const float*>(c_row) + column;
-        if (column + 1 < n) {
-            const float2 pair = *reinterpret_cast<const float2*>(c);
-            x += pair.x;
-            y += pair.y;
-        } else if (column < n) {
-            x += *c;
-        }
-    } else {
-        const uint16_t* c = static_cast<const uint16_t*>(c_row) + column;
-        if (column + 1 < n) {
-            const uint32_t pair = *reinterpret_cast<const uint32_t*>(c);
-            x += ptx::bf16_low(pair);
-            y += ptx::bf16_high(pair);
-        } else if (column < n) {
-            x += ptx::bf16_low(*c);
-        }
-    }
+DG_DEVICE float2 load_c_pair(const char* row, uint32_t column) {
+    if constexpr (kDtype == Dtype::kF32) return reinterpret_cast<const float2*>(row)[column / 2];
+    const uint32_t pair = reinterpret_cast<const uint32_t*>(row)[column / 2];
+    return {ptx::bf16_low(pair), ptx::bf16_high(pair)};
 }
 
-// Adds C to the fragment whose first row and column are `row`, `n_idx` (this thread's: row + lane/4, n_idx + 2*(lane%4)).
+template <Dtype kDtype>
+DG_DEVICE float load_c(const char* row, uint32_t column) {
+    if constexpr (kDtype == Dtype::kF32) return reinterpret_cast<const float*>(row)[column];
+    return ptx::bf16_low(reinterpret_cast<const uint16_t*>(row)[column]);
+}
+
+// Adds C to this thread's fragment of a wave; `row` is its first row, `n_idx` the tile's first column. Past the matrix it
+// re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void add_c(const Fp8GemmArgs& args, float (&sums)[kConfig.block_n / 2], uint32_t row, uint32_t n_idx,
                      uint32_t lane) {
-    constexpr int kElementBytes = d_element_bytes(kConfig);
+    const bool interior = n_idx + kConfig.block_n <= args.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const uint32_t r = row + lane / 4 + half * 8;
-        if (r >= args.m) continue;
-        const char* c_row = static_cast<const char*>(args.c) + static_cast<int64_t>(r) * args.c_stride_m * kElementBytes;
+        const int64_t r = min_of(row + half * 8, args.m - 1);
+        const char* c_row = static_cast<const char*>(args.c) + r * args.c_stride_m * d_element_bytes(kConfig);
+        float2 c[kConfig.block_n / 8];
 #pragma unroll
-        for (int column = 0; column < kConfig.block_n; column += 8)
-            add_c_pair<kConfig.d_dtype>(c_row, n_idx + column + lane % 4 * 2, args.n, sums[column / 2 + half * 2],
-                                        sums[column / 2 + half * 2 + 1]);
+        for (int i = 0; i < kConfig.block_n / 8; ++i) {
+            const uint32_t column = n_idx + i * 8 + lane % 4 * 2;
+            if (interior)
+                c[i] = load_c_pair<kConfig.d_dtype>(c_row, column);
+            else
+                c[i] = {load_c<kConfig.d_dtype>(c_row, min_of(column, args.n - 1)),
+                        load_c<kConfig.d_dtype>(c_row, min_of(column + 1, args.n - 1))};
+        }
+#pragma unroll
+        for (int i = 0; i < kConfig.block_n / 8; ++i) {
+            sums[i * 4 + half * 2] += c[i].x;
+            sums[i * 4 + half * 2 + 1] += c[i].y;
+        }
     }
 }
 

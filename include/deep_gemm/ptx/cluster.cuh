@@ -12,11 +12,12 @@ DG_DEVICE uint32_t cluster_rank() {
     return rank;
 }
 
-// PTX ISA: barrier.cluster. PTX 7.8, sm_90. All threads of all CTAs of the cluster; release, then acquire.
+// PTX ISA: barrier.cluster. PTX 7.8, sm_90. All threads of all CTAs of the cluster. Relaxed: it orders no ordinary memory
+// access between CTAs (a releasing arrive is a GPU-wide fence); fence_mbarrier_init covers barriers set up before it.
 DG_DEVICE void cluster_sync() {
     asm volatile(
-        "barrier.cluster.arrive.release.aligned;\n\t"
-        "barrier.cluster.wait.acquire.aligned;" ::
+        "barrier.cluster.arrive.relaxed.aligned;\n\t"
+        "barrier.cluster.wait.aligned;" ::
             : "memory");
 }
 

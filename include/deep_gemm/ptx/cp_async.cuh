@@ -73,7 +73,14 @@ DG_DEVICE uint64_t evict_normal_policy() {
     return policy;
 }
 
-// PTX ISA: cp.async. PTX 7.0, sm_80. Four bytes, generic proxy; completion by mbarrier_arrive_on_cp_async.
+// PTX ISA: cp.async. PTX 7.0, sm_80. Sixteen bytes, both ends aligned, of which `source_bytes` are read and the rest
+// written as zeros; generic proxy; completion by mbarrier_arrive_on_cp_async.
+DG_DEVICE void cp_async_16(SmemAddr destination, const void* source, uint32_t source_bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(destination), "l"(source), "r"(source_bytes)
+                 : "memory");
+}
+
+// The same for four bytes.
 DG_DEVICE void cp_async_4(SmemAddr destination, const void* source) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(destination), "l"(source) : "memory");
 }

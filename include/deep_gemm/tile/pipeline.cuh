@@ -15,12 +15,12 @@ struct PipelineBarriers {
     DG_DEVICE ptx::SmemAddr tile_full(uint32_t stage) const { return base + stage * 8; }
     DG_DEVICE ptx::SmemAddr tile_free(uint32_t stage) const { return base + (kStages + stage) * 8; }
 
-    // By one thread, before the barriers' first use by anyone else; a CTA or cluster barrier must follow.
-    DG_DEVICE void init(uint32_t full_arrivals, uint32_t free_arrivals) const {
-#pragma unroll 1
-        for (uint32_t stage = 0; stage < kStages; ++stage) {
-            ptx::mbarrier_init(tile_full(stage), full_arrivals);
-            ptx::mbarrier_init(tile_free(stage), free_arrivals);
+    // By one warp, before the barriers' first use by anyone else; a CTA or cluster barrier must follow.
+    DG_DEVICE void init(uint32_t full_arrivals, uint32_t free_arrivals, uint32_t lane) const {
+        static_assert(kStages <= 32);
+        if (lane < kStages) {
+            ptx::mbarrier_init(tile_full(lane), full_arrivals);
+            ptx::mbarrier_init(tile_free(lane), free_arrivals);
         }
         ptx::fence_mbarrier_init();
     }
@@ -35,6 +35,7 @@ struct PipelineCursor {
 
     DG_DEVICE void producer_acquire() const { ptx::mbarrier_wait(barriers.tile_free(stage), phase ^ 1); }
     DG_DEVICE void consumer_wait() const { ptx::mbarrier_wait(barriers.tile_full(stage), phase); }
+    DG_DEVICE bool consumer_ready() const { return ptx::mbarrier_test(barriers.tile_full(stage), phase); }
     DG_DEVICE void advance() {
         ++stage;
         if (stage == kStages) {

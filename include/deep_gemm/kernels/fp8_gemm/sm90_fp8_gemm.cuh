@@ -42,8 +42,9 @@ struct Fp8GemmContext {
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
-    // Short K blocks need a longer lookahead to cover a load's latency, and have the registers for it.
-    using Feed = FactorFeed<kWaves, kSfbBlocks, kConfig.block_n <= 64 ? 2 : 1>;
+    // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more.
+    static constexpr int kScaleBatch = kConfig.block_n <= 64 ? 8 : 4;
+    using Feed = ScaleFeed<kWaves, kSfbBlocks, kScaleBatch>;
     using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
@@ -59,7 +60,7 @@ struct Fp8GemmContext {
 
     DG_DEVICE uint32_t num_k_blocks() const { return ceil_div<uint32_t>(args.k, kBlockK); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE Schedule schedule() const { return {args.m, args.n, static_cast<uint32_t>(kConfig.raster_group), cluster_rank}; }
+    DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
@@ -114,12 +115,13 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
+    ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
+        copier.restart(tile.n_idx);
         for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            copy_factors<kConfig.block_n>(ctx.sfb_stage(cursor.stage), ctx.args.sfb, k, tile.n_idx, ctx.args.n,
-                                          ctx.lane);
+            copier.copy(ctx.sfb_stage(cursor.stage));
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
@@ -139,8 +141,8 @@ class MathTile {
           cursor_(cursor),
           feed_(feed),
           first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          a_desc_(ptx::k_major_descriptor(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
-          b_desc_(ptx::k_major_descriptor(ctx.b_stage(0))) {
+          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -158,36 +160,50 @@ class MathTile {
     float sums[Context::kWaves][kFragment];
 
   private:
-    using Values = typename Context::Feed::Values;
+    using Scales = typename Context::Feed::Scales;
 
     // Multiplies wave `wave` of the stage under the cursor.
     DG_DEVICE void issue(float (&accumulators)[kFragment], int wave) {
-        const uint64_t a = a_desc_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
-        const uint64_t b = b_desc_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
+        const uint32_t a = a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
+        const uint32_t b = b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
         ptx::pin_registers(accumulators);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kBlockK / 32; ++k) ptx::WgmmaE4m3<kN>::mma(accumulators, a + k * 2, b + k * 2, k != 0);
+        for (int k = 0; k < kBlockK / 32; ++k)
+            ptx::WgmmaE4m3<kN>::mma(accumulators, ptx::k_major_descriptor(a + k * 2), ptx::k_major_descriptor(b + k * 2),
+                                    k != 0);
         ptx::wgmma_commit();
     }
 
-    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Values& factors, uint32_t stage, int wave) {
+    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Scales& scales, uint32_t stage, int wave) {
         if constexpr (Context::kSfbPerRow)
-            promote_by_column<kN>(accumulators, sums[wave], factors.row[wave], ctx_.sfb_stage(stage), ctx_.lane);
+            promote_by_column<kN>(accumulators, sums[wave], scales.value[wave], ctx_.sfb_stage(stage), ctx_.lane);
         else
-            promote_by_block<kN>(accumulators, sums[wave], factors.row[wave], factors.block, first_block_columns_);
+            promote_by_block<kN>(accumulators, sums[wave], scales.value[wave], first_block_columns_);
     }
 
     DG_DEVICE void release(uint32_t stage) {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
-    // One accumulator: the other warpgroup's products run while this one promotes.
-    DG_DEVICE void run_one_deep() {
+    // Calls step(k, i) for every K block, i being its place in the batch of scales.
+    template <typename Step>
+    DG_DEVICE void for_each_k_block(const Step& step) {
+        constexpr int kBatch = Context::kScaleBatch;
         const uint32_t num_k = ctx_.num_k_blocks();
 #pragma unroll 1
-        for (uint32_t k = 0; k < num_k; ++k, cursor_.advance()) {
-            const Values factors = feed_.at(k);
+        for (uint32_t k = 0; k < num_k; k += kBatch) {
+            feed_.turn(k);
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i)
+                if (k + i < num_k) step(k + i, i);
+        }
+    }
+
+    // One accumulator: the other warpgroup's products run while this one promotes.
+    DG_DEVICE void run_one_deep() {
+        for_each_k_block([&](uint32_t, int i) {
+            const Scales scales = feed_.at(i);
             cursor_.consumer_wait();
 #pragma unroll
             for (int wave = 0; wave < Context::kWaves; ++wave) {
@@ -195,60 +211,56 @@ class MathTile {
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0]);
                 if (!Context::kSfbPerRow && wave == Context::kWaves - 1) release(cursor_.stage);
-                promote(accumulators_[0], factors, cursor_.stage, wave);
+                promote(accumulators_[0], scales, cursor_.stage, wave);
             }
             if (Context::kSfbPerRow) release(cursor_.stage);
-        }
-    }
-
-    // Starts K block `k` into accumulator `kSlot`; remembers what retiring it needs.
-    template <int kSlot>
-    DG_DEVICE void start(uint32_t k) {
-        stage_[kSlot] = cursor_.stage;
-        cursor_.consumer_wait();
-        issue(accumulators_[kSlot], 0);
-        factors_[kSlot] = feed_.at(k);
-        cursor_.advance();
-    }
-
-    template <int kSlot, int kStillPending>
-    DG_DEVICE void retire() {
-        ptx::wgmma_wait<kStillPending>();
-        ptx::pin_registers(accumulators_[kSlot]);
-        if (!Context::kSfbPerRow) release(stage_[kSlot]);
-        promote(accumulators_[kSlot], factors_[kSlot], stage_[kSlot], 0);
-        if (Context::kSfbPerRow) release(stage_[kSlot]);
+            cursor_.advance();
+        });
     }
 
     // Two accumulators: the next K block is already multiplying while this one is promoted.
     DG_DEVICE void run_two_deep() {
-        const uint32_t num_k = ctx_.num_k_blocks();
-        start<0>(0);
-        uint32_t k = 1;
-#pragma unroll 1
-        for (; k + 1 < num_k; k += 2) {
-            start<1>(k);
-            retire<0, 1>();
-            start<0>(k + 1);
-            retire<1, 1>();
-        }
-        if (k < num_k) {
-            start<1>(k);
-            retire<0, 1>();
-            retire<1, 0>();
-        } else {
-            retire<0, 0>();
-        }
+        for_each_k_block([&](uint32_t k, int i) {
+            const int slot = i % 2;
+            const bool has_previous = i > 0 || k > 0;
+            scales_[slot] = feed_.at(i);
+            // When the loads are behind, the previous stage goes back before the wait for this one, not after it.
+            bool released = false;
+            if (!Context::kSfbPerRow && has_previous && !cursor_.consumer_ready()) {
+                ptx::wgmma_wait<0>();
+                release(stage_);
+                released = true;
+            }
+            cursor_.consumer_wait();
+            issue(accumulators_[slot], 0);
+            if (has_previous) retire<1>(1 - slot, released);
+            stage_ = cursor_.stage;
+            cursor_.advance();
+        });
+        if (ctx_.num_k_blocks() % 2 == 1)
+            retire<0>(0, false);
+        else
+            retire<0>(1, false);
+    }
+
+    // Promotes the K block in accumulator `slot`, which came from stage_; leaves kStillPending newer ones in flight.
+    template <int kStillPending>
+    DG_DEVICE void retire(int slot, bool released) {
+        ptx::wgmma_wait<kStillPending>();
+        ptx::pin_registers(accumulators_[slot]);
+        if (!Context::kSfbPerRow && !released) release(stage_);
+        promote(accumulators_[slot], scales_[slot], stage_, 0);
+        if (Context::kSfbPerRow) release(stage_);
     }
 
     const Context& ctx_;
     typename Context::Cursor& cursor_;
     typename Context::Feed& feed_;
     uint32_t first_block_columns_;
-    uint64_t a_desc_, b_desc_;  // of stage 0
+    uint32_t a_low_, b_low_;  // descriptors of stage 0
     float accumulators_[kConfig.num_accumulators][kFragment];
-    Values factors_[kConfig.num_accumulators];
-    uint32_t stage_[kConfig.num_accumulators];
+    Scales scales_[kConfig.num_accumulators];
+    uint32_t stage_;  // of the newest K block not yet retired
 };
 
 // Sums to D through the warpgroup's own part of the staging area.
@@ -265,7 +277,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
 
     if constexpr (kConfig.has_c)
         for (int wave = 0; wave < Context::kWaves; ++wave)
-            add_c<kConfig>(ctx.args, math.sums[wave], row + wave * kWgmmaM + warp_row, tile.n_idx, ctx.lane);
+            add_c<kConfig>(ctx.args, math.sums[wave], row + wave * kWgmmaM + warp_row + ctx.lane / 4, tile.n_idx, ctx.lane);
     if (storing_thread) ptx::bulk_wait_group_read<0>();
     ptx::named_barrier_sync(1 + warpgroup, kWarpgroupThreads);
 #pragma unroll
@@ -292,7 +304,8 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     TileCoord tile;
     if (!schedule.next(tile)) return;
-    typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.lane);
+    typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
+    feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
         math.run();
@@ -313,11 +326,13 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     const uint32_t warp = ptx::broadcast_lane0(threadIdx.x / 32);
     const Context ctx{args, smem, warp, ptx::lane_id(), Context::kClusterSize > 1 ? ptx::cluster_rank() : 0};
 
-    if (warp == Context::kMathWarps && ptx::elect_one()) {
-        ptx::prefetch_tensor_map(args.a);
-        ptx::prefetch_tensor_map(args.b);
-        ptx::prefetch_tensor_map(args.d);
-        ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
+    if (warp == Context::kMathWarps) {
+        if (ptx::elect_one()) {
+            ptx::prefetch_tensor_map(args.a);
+            ptx::prefetch_tensor_map(args.b);
+            ptx::prefetch_tensor_map(args.d);
+        }
+        ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();
@@ -327,11 +342,11 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     ptx::launch_dependent_grid();
 
     if (warp >= Context::kMathWarps) {
-        if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<40>();
+        if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
         if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
-        if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<232>();
+        if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);
     }
     // Peers may still arrive on this CTA's barriers or write into its stages.

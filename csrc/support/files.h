@@ -31,8 +31,8 @@ std::vector<std::string> list_folder(const std::string& folder);
 
 inline constexpr std::string_view kTemporarySuffix = ".tmp";
 
-// Removes temporary files that crashed writers left in `folder`, if last written more than `age` ago.
-void remove_stale_temporaries(const std::string& folder, std::chrono::seconds age);
+// Removes files in `folder` whose name ends in `suffix`, if last written more than `age` ago.
+void remove_old_files(const std::string& folder, std::string_view suffix, std::chrono::seconds age);
 
 // An advisory lock between processes that see the same file. Nothing may depend on it being exclusive.
 class FileLock {

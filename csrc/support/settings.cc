@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -40,6 +41,18 @@ bool flag(const char* name) {
              "unset it",
              name, came);
     return false;
+}
+
+int seconds(const char* name, int otherwise) {
+    constexpr int kMost = 3600;
+    const std::string value = variable(name);
+    if (value.empty()) return otherwise;
+    int number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    DG_CHECK(error == std::errc() && end == value.data() + value.size() && number >= 0 && number <= kMost,
+             "environment variable {}: expected whole seconds from 0 to {}, got '{}'; correct or unset it",
+             name, kMost, value);
+    return number;
 }
 
 std::string word(const char* name, std::initializer_list<std::string_view> allowed) {
@@ -102,6 +115,7 @@ Settings parse_environment() {
     s.print_compiler_command = flag("DG_JIT_PRINT_COMPILER_COMMAND");
     s.print_load_time = flag("DG_JIT_PRINT_LOAD_TIME");
     s.print_configs = flag("DG_PRINT_CONFIGS");
+    s.lock_limit = std::chrono::seconds(seconds("DG_JIT_LOCK_SECONDS", 60));
     s.nvrtc_library = variable("DG_JIT_NVRTC_LIBRARY");
     if (const std::string library = variable("DG_DRIVER_LIBRARY"); !library.empty())
         s.driver_library = library;

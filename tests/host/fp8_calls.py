@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import types
 from typing import Callable, Optional
 
 import torch
@@ -89,6 +90,34 @@ def strided(field: str, shape, strides, offset=0):
             .as_strided(shape, strides, offset)
         }
     )
+
+
+class LookAlike:
+    """What another framework's tensor shows of itself. It claims to live elsewhere: nobody may touch its memory."""
+
+    def __init__(self, tensor: torch.Tensor, device: str):
+        self.shape, self.dtype, self.device = tensor.shape, tensor.dtype, torch.device(device)
+        self.tensor = tensor
+
+    def stride(self):
+        return self.tensor.stride()
+
+    def data_ptr(self):
+        return self.tensor.data_ptr()
+
+
+def stream_of(device: int) -> int:
+    """The handle of the stream that look-alikes on CUDA device `device` are used on."""
+    return 0x1000 * (1 + device)
+
+
+cuda = types.SimpleNamespace(
+    current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream_of(device))
+)
+
+
+def moved(field: str, device: str):
+    return put(**{field: lambda call: LookAlike(getattr(call, field), device)})
 
 
 def on_meta(field: str):

@@ -5,8 +5,9 @@ from typing import Optional
 import pytest
 import torch
 
-from fp8_calls import BF16, F32, K, M, N, Call, Case, both, c_beside_d, good_call, of_dtype, on_meta
-from fp8_calls import options, overlapping_d, put, reshaped, separate_c, strided
+import deep_gemm
+from fp8_calls import BF16, F32, K, M, N, Call, Case, both, c_beside_d, good_call, moved, of_dtype
+from fp8_calls import on_meta, options, overlapping_d, put, reshaped, separate_c, strided
 from fp8_operands import FP8, random_fp8, storage_bytes
 
 SFA, SFB = "sfa (scales of a)", "sfb (scales of b)"
@@ -178,8 +179,17 @@ RECIPES = [
     Case("gran_k_64", options(recipe=(1, 128, 64)), ("recipe: ", "(1, 128, 64)", "(1, 128, 128)")),
     Case("gran_m_128", options(recipe=(128, 128, 128)), ("recipe: ", "(128, 128, 128)", "(1, 128, 128)")),
     Case("gran_n_64", options(recipe=(1, 64, 128)), ("recipe: ", "(1, 64, 128)", "(1, 128, 128)")),
-    Case("recipe_of_zeros", options(recipe=(0, 0, 0)), ("recipe: ", "(0, 0, 0)", "(1, 128, 128)")),
-    Case("recipe_negative", options(recipe=(1, -128, 128)), ("recipe: ", "(1, -128, 128)", "(1, 128, 128)")),
+    Case("recipe_of_zeros", options(recipe=(0, 0, 0)), ("recipe ", "positive", "(0, 0, 0)")),
+    Case("recipe_negative", options(recipe=(1, -128, 128)), ("recipe ", "positive", "(1, -128, 128)")),
+    Case("recipe_of_two", options(recipe=(128, 128)), ("recipe ", "3 positive integers", "(128, 128)")),
+    Case(
+        "recipe_a_of_three",
+        options(recipe_a=(1, 128, 128)),
+        ("recipe_a ", "2 positive integers", "(1, 128, 128)"),
+    ),
+    Case("recipe_of_floats", options(recipe=(1, 1.5, 128)), ("recipe ", "positive integers", "1.5")),
+    Case("recipe_word", options(recipe="1d1d"), ("recipe ", "positive integers", "1d1d")),
+    Case("compiled_dims_letter", options(compiled_dims="nx"), ("compiled_dims", "m, n, k", "nx")),
     Case("recipe_a_alone", options(recipe_a=(1, 128)), ("recipe_b: ", "None", "recipe_a", "both or neither")),
     Case(
         "recipe_b_alone", options(recipe_b=(128, 128)), ("recipe_a: ", "None", "recipe_b", "both or neither")
@@ -229,10 +239,19 @@ ALIASES = [
 ]
 
 DEVICES = [
-    Case(f"{field}_elsewhere", both(separate_c(), on_meta(field)), (name, "cpu"))
-    for field, name in [("sfa", "sfa"), ("b", "b"), ("sfb", "sfb"), ("d", "d"), ("c", "c")]
+    Case("sfa_on_cuda", moved("sfa", "cuda:1"), (SFA, "cpu, where a is", "cuda:1")),
+    Case("b_on_cuda", moved("b", "cuda:0"), ("b: ", "cpu, where a is", "cuda:0")),
+    Case("sfb_on_cuda", moved("sfb", "cuda:1"), (SFB, "cpu, where a is", "cuda:1")),
+    Case("c_on_cuda", both(separate_c(), moved("c", "cuda:1")), ("c: ", "cpu, where a is", "cuda:1")),
+    Case("a_on_cuda", moved("a", "cuda:1"), (SFA, "cuda:1, where a is", "cpu")),
+    Case(
+        "two_gpus", both(moved("a", "cuda:1"), moved("sfa", "cuda:0")), (SFA, "cuda:1, where a is", "cuda:0")
+    ),
+    Case("a_on_xpu", moved("a", "xpu:0"), ("a: ", "CUDA device", "CPU")),
+    Case("d_without_memory", on_meta("d"), ("d ", "meta")),
+    Case("b_without_memory", on_meta("b"), ("b ", "meta")),
+    Case("c_without_memory", both(separate_c(), on_meta("c")), ("c ", "meta")),
 ]
-DEVICES += [Case("a_elsewhere", on_meta("a"), ("a",))]
 
 BAD_CALLS = DTYPES + RANKS + SHAPES + LAYOUTS + RECIPES + ALIASES + DEVICES
 
@@ -240,14 +259,18 @@ BAD_CALLS = DTYPES + RANKS + SHAPES + LAYOUTS + RECIPES + ALIASES + DEVICES
 POISON = 0x5A
 
 
+def lives_here(t) -> bool:
+    return isinstance(t, torch.Tensor) and t.device.type == "cpu"
+
+
 def poison(t: Optional[torch.Tensor]):
     """Overwrites every byte behind `t`, so that whatever a refused call writes there shows."""
-    if t is not None and t.device.type != "meta":
+    if lives_here(t):
         torch.empty(0, dtype=torch.uint8).set_(t.untyped_storage()).fill_(POISON)
 
 
 def still_poisoned(t: Optional[torch.Tensor]) -> bool:
-    return t is None or t.device.type == "meta" or bool((storage_bytes(t) == POISON).all())
+    return not lives_here(t) or bool((storage_bytes(t) == POISON).all())
 
 
 @pytest.mark.parametrize("case", BAD_CALLS, ids=str)
@@ -261,6 +284,32 @@ def test_refused_by_name_and_untouched(case):
     missing = [word for word in case.words if word not in str(refusal.value)]
     assert not missing, f"{missing} not in: {refusal.value}"
     assert still_poisoned(call.d) and still_poisoned(call.c)
+
+
+PAIRS = {
+    "a_bare": (lambda a, sfa: a, "a must be a pair (tensor, scales)"),
+    "a_triple": (lambda a, sfa: (a, sfa, sfa), "a must be a pair (tensor, scales), got 3 items"),
+    "a_alone": (lambda a, sfa: [a], "a must be a pair (tensor, scales), got 1 items"),
+    "sfa_none": (lambda a, sfa: (a, None), "sfa (scales of a) must be a tensor, got NoneType"),
+    "sfa_number": (lambda a, sfa: (a, 1.0), "sfa (scales of a) must be a tensor, got float"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_are_pairs(name):
+    make, words = PAIRS[name]
+    call = good_call()
+    poison(call.d)
+    with pytest.raises(RuntimeError) as refusal:
+        deep_gemm.fp8_gemm_nt(make(call.a, call.sfa), (call.b, call.sfb), call.d)
+    assert words in str(refusal.value)
+    assert still_poisoned(call.d)
+
+
+def test_an_unknown_keyword_is_a_type_error():
+    call = good_call()
+    with pytest.raises(TypeError):
+        deep_gemm.fp8_gemm_nt((call.a, call.sfa), (call.b, call.sfb), call.d, recipes=(1, 128, 128))
 
 
 def test_the_unspoiled_call_is_accepted():

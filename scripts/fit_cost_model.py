@@ -22,8 +22,7 @@ from pathlib import Path
 
 from deep_gemm import _C
 
-NUMBERS = ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "cluster_m", "cluster_n",
-           "raster_group")
+NUMBERS = ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "cluster_m", "cluster_n")
 WORDS = ("sfb_granularity", "grouping", "d_dtype")
 TRUE = (True, 1, "1", "true", "True")
 

@@ -32,17 +32,6 @@ int scale_span(int block_n) {
     return ceil_div(last_start + block_n, kScaleBlock);
 }
 
-// The raster group whose wave of tiles reads the fewest distinct rows of A and B: what L2 must hold at once.
-int pick_raster_group(const CandidateSpace& space, const Fp8GemmConfig& c, const ArchSpec& arch) {
-    int best = 0;
-    double best_rows = 0;
-    for (int group : space.raster_groups) {
-        const double rows = group * c.block_m + double(arch.sm_count) * c.block_n / group;
-        if (group % c.cluster_m == 0 && (best == 0 || rows < best_rows)) best = group, best_rows = rows;
-    }
-    return best;
-}
-
 const AccumulatorRow* accumulators_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
     for (const AccumulatorRow& row : space.accumulators)
         if (row.count == c.num_accumulators) return &row;
@@ -62,7 +51,7 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
     if (!one_wave && c.num_accumulators > 1) return false;
     return row != nullptr && c.block_n > 0 && c.block_n % row->block_n_step == 0 &&
            c.block_n <= row->block_n_max && cluster_of(space, c) != nullptr &&
-           accumulators_of(space, c) != nullptr && c.raster_group > 0 && c.raster_group % c.cluster_m == 0;
+           accumulators_of(space, c) != nullptr;
 }
 
 }  // namespace
@@ -98,7 +87,6 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
             for (const ClusterRow& cluster : space.clusters) {
                 c.cluster_m = cluster.m;
                 c.cluster_n = cluster.n;
-                c.raster_group = pick_raster_group(space, c, arch);
                 for (const AccumulatorRow& accumulators : space.accumulators) {
                     c.num_accumulators = accumulators.count;
                     configs.push_back(c);
@@ -141,10 +129,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
             return fmt::format("not planned: {}", why_off(space, c));
         case Refusal::kTile:
             return fmt::format(
-                "tile: {}x{} with {} math warpgroups, {} accumulators, cluster {}x{} and raster group {} "
+                "tile: {}x{} with {} math warpgroups, {} accumulators and cluster {}x{} "
                 "is not in the kernel's table",
-                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n,
-                c.raster_group);
+                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n);
         case Refusal::kMulticast:
             return fmt::format(
                 "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,

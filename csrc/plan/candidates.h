@@ -39,7 +39,6 @@ struct CandidateSpace {
     std::span<const TileRow> tiles;
     std::span<const ClusterRow> clusters;
     std::span<const AccumulatorRow> accumulators;
-    std::span<const int> raster_groups;
 };
 
 // Why a config cannot, or should not, run a shape.

@@ -14,16 +14,15 @@ constexpr const char* kClusterLater = "clusters of four do not fill every SM; ho
 constexpr TileRow kSm90Tiles[] = {
     {64, 1, 8, 256, 248},
     {128, 2, 8, 192, 232},
+    {192, 3, 8, 192, 160},
     {256, 2, 8, 128, 232, kWavesLater},
 };
 constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, kClusterLater}};
 // Widths below which `scripts/compile_all.py --every-candidate` saw serialised wgmmas.
 constexpr AccumulatorRow kSm90BlockAccumulators[] = {{1, 8}, {2, 16}};
 constexpr AccumulatorRow kSm90RowAccumulators[] = {{1, 8}, {2, 24}};
-constexpr int kSm90RasterGroups[] = {4, 8, 16, 32};
-constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockAccumulators,
-                                         kSm90RasterGroups};
-constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowAccumulators, kSm90RasterGroups};
+constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockAccumulators};
+constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowAccumulators};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,

@@ -25,7 +25,7 @@ def planned_rows():
     rows = []
     for m, n, k, options in cases():
         plan = _C.plan_fp8_gemm(m, n, k, **options)
-        rows.append({"m": m, "n": n, "k": k, **options, "grid": plan["grid"], "config": plan["config"]})
+        rows.append({"m": m, "n": n, "k": k, **options, "grid": plan["grid"], "raster": plan["raster"], "config": plan["config"]})
     return rows
 
 

@@ -28,7 +28,7 @@ def test_table_is_complete():
 def test_plan_is_the_golden_one(row):
     options = {key: row[key] for key in ("recipe", "d_dtype", "has_c")}
     plan = _C.plan_fp8_gemm(row["m"], row["n"], row["k"], **options)
-    assert (plan["config"], plan["grid"]) == (row["config"], row["grid"]), (
+    assert (plan["config"], plan["grid"], plan["raster"]) == (row["config"], row["grid"], row["raster"]), (
         f"the plan is now {plan['text']}; if it should be, run {_PATH.name} and commit the table"
     )
 

@@ -64,7 +64,8 @@ ScaleArgs scale_args(const ScaleView& s) {
 }
 
 // Made anew for every call: an address is never part of a key.
-Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
+Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
+    const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
     return {.a = operand_map(p.a, p.m, p.k, static_cast<int>(slices.rows)),
             .b = operand_map(p.b, p.n, p.k, config.block_n / config.cluster_m),
@@ -76,7 +77,8 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
-            .a_slices = slices};
+            .a_slices = slices,
+            .raster = ready.raster};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
@@ -97,7 +99,7 @@ void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
     if (options.compile_only) return;
-    const Fp8GemmArgs args = kernel_args(problem, ready.config);
+    const Fp8GemmArgs args = kernel_args(problem, ready);
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }

@@ -119,6 +119,7 @@ ReadyFp8Gemm make_ready(const PlanKey& key) {
                   key.shape.k, key.device, plan::describe(plan));
     ReadyFp8Gemm ready;
     ready.config = plan.config;
+    ready.raster = plan.raster;
     ready.shape = {.grid = static_cast<uint32_t>(plan.grid),
                    .threads = static_cast<uint32_t>(plan.threads),
                    .cluster = static_cast<uint32_t>(plan.cluster),

@@ -35,7 +35,7 @@ struct Fp8GemmConfig {
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
     auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
-           num_accumulators, cluster_m, cluster_n, raster_group] = config;
+           num_accumulators, cluster_m, cluster_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
@@ -47,7 +47,6 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
     visit("num_accumulators", num_accumulators);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
-    visit("raster_group", raster_group);
 }
 
 // SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.

@@ -49,6 +49,12 @@ enum class Grouping : uint8_t { kDense };
 // How scaling factors cover one operand: one factor per row, or one per block of 128 rows; always one per 128 of K.
 enum class ScaleGranularity : uint8_t { kPerRow, kPerBlock };
 
+// A constant that can be passed as a value and read as one.
+template <int kValue>
+struct IntConstant {
+    static constexpr int value = kValue;
+};
+
 // An encoded tensor map (CUtensorMap): opaque, passed by value as a kernel argument.
 struct alignas(64) TensorMap {
     uint64_t words[16];

@@ -16,29 +16,28 @@ DG_DEVICE void promote_columns(const float* accumulators, float* sums, float upp
     sums[3] = __fmaf_rn(accumulators[3], lower_scale, sums[3]);
 }
 
-// SFB per 128 columns: scale[half][i] = sfa * sfb of block i. Columns below `first_block_columns` are in block 0.
-template <int kBlockN, int kBlocks>
-DG_DEVICE void promote_by_block(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                const float (&scale)[2][kBlocks], uint32_t first_block_columns) {
+// Columns kFirst .. kFirst + kCount - 1 of a tile kBlockN wide, SFB per 128 columns: scale[half][i] = sfa * sfb of block i.
+// Columns below `first_block_columns` are in block 0.
+template <int kBlockN, int kFirst, int kCount, int kBlocks>
+DG_DEVICE void promote_by_block(const float (&accumulators)[kCount / 2], float* sums, const float (&scale)[2][kBlocks],
+                                uint32_t first_block_columns) {
     constexpr int kSegment = gcd_of(kBlockN, kScaleBlock);  // columns that are sure to share a factor
 #pragma unroll
-    for (int segment = 0; segment < kBlockN; segment += kSegment) {
+    for (int column = 0; column < kCount; column += 8) {
+        const int segment = (kFirst + column) / kSegment * kSegment;
         const bool second = kBlocks == 2 && segment >= static_cast<int>(first_block_columns);
         const float upper = second ? scale[0][kBlocks - 1] : scale[0][0];
         const float lower = second ? scale[1][kBlocks - 1] : scale[1][0];
-#pragma unroll
-        for (int column = segment; column < segment + kSegment; column += 8)
-            promote_columns(accumulators + column / 2, sums + column / 2, upper, lower);
+        promote_columns(accumulators + column / 2, sums + column / 2, upper, lower);
     }
 }
 
-// SFB per column, staged in shared memory at `sfb` (one float per column of the tile).
-template <int kBlockN>
-DG_DEVICE void promote_by_column(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                 const float (&sfa)[2][1], ptx::SmemAddr sfb, uint32_t lane) {
+// SFB per column, staged in shared memory at `sfb` (one float a column).
+template <int kCount>
+DG_DEVICE void promote_by_column(const float (&accumulators)[kCount / 2], float* sums, const float (&sfa)[2][1], ptx::SmemAddr sfb, uint32_t lane) {
     const ptx::SmemAddr mine = sfb + (lane % 4) * 2 * sizeof(float);
 #pragma unroll
-    for (int column = 0; column < kBlockN; column += 8) {
+    for (int column = 0; column < kCount; column += 8) {
         float b0, b1;
         ptx::load_shared_f32x2(mine + column * sizeof(float), b0, b1);
         const float* a = accumulators + column / 2;

@@ -23,7 +23,9 @@ struct Fp8GemmConfig {
     int block_n;                       // columns of D in a tile, a multiple of 8
     int num_math_warpgroups;           // 1 to 3, stacked along M
     int num_stages;                    // depth of the A/B pipeline
-    int num_accumulators;              // 1, or 2: the next K block is issued before this one is promoted
+    int num_accumulators;              // 1, or 2: the next product is issued before this one is promoted
+    int n_parts;                       // 1, or 2: a product covers half of the tile's columns (half the accumulators)
+    int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
 
@@ -92,7 +94,7 @@ struct Fp8GemmArgs {
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
     int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
-    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all of D
+    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all staged
     int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
     int total;                       // dynamic shared memory to ask for, alignment slack included
 };
@@ -114,7 +116,7 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c.block_n, d_element_bytes(c));
     s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
-    s.d = (c.block_n / s.store_n) * (c.block_m / kWgmmaM) * s.store_tile;
+    s.d = c.num_math_warpgroups * c.store_boxes * s.store_tile;
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;

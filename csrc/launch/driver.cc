@@ -15,7 +15,8 @@ template <typename Function>
 void find(void* library, const char* symbol, Function& function) {
     function = reinterpret_cast<Function>(::dlsym(library, symbol));
     DG_CHECK(function != nullptr,
-             "the CUDA driver library has no {}: it is older than CUDA 12.3; update the NVIDIA driver",
+             "the CUDA driver library has no {}: it is older than CUDA 12.3 (update the NVIDIA driver), or "
+             "DG_DRIVER_LIBRARY names one that lacks it",
              symbol);
 }
 

@@ -45,8 +45,50 @@ Dtype dtype_of(const py::object& dtype) {
     return found;
 }
 
+// Attribute names, made once.
+struct Names {
+    PyObject* data_ptr = PyUnicode_InternFromString("data_ptr");
+    PyObject* dtype = PyUnicode_InternFromString("dtype");
+    PyObject* shape = PyUnicode_InternFromString("shape");
+    PyObject* stride = PyUnicode_InternFromString("stride");
+    PyObject* is_neg = PyUnicode_InternFromString("is_neg");
+    PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
+    PyObject* is_cuda = PyUnicode_InternFromString("is_cuda");
+    PyObject* get_device = PyUnicode_InternFromString("get_device");
+};
+const Names& names() {
+    static const Names& instance = *new Names;
+    return instance;
+}
+
+py::object checked(PyObject* result) {
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+}
+
+// Null where there is no such attribute or method, or it fails: the caller has another way.
+py::object optional(PyObject* result) {
+    if (result == nullptr) PyErr_Clear();
+    return py::reinterpret_steal<py::object>(result);
+}
+
+int64_t integer(PyObject* object) {
+    if (!PyLong_Check(object)) return py::cast<int64_t>(py::int_(py::reinterpret_borrow<py::object>(object)));
+    const long long value = PyLong_AsLongLong(object);
+    if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    return value;
+}
+
+// The integers of any sequence; returns how many there are, of which at most kMaxRank are stored.
+int64_t integers(const py::object& object, std::array<int64_t, kMaxRank>& out) {
+    const py::object sequence = checked(PySequence_Fast(object.ptr(), "not a sequence"));
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence.ptr());
+    for (Py_ssize_t i = 0; i < size && i < kMaxRank; ++i) out[i] = integer(PySequence_Fast_GET_ITEM(sequence.ptr(), i));
+    return size;
+}
+
 // `device.type` and `device.index`, else the array API's __dlpack_device__() (1: CPU, 2: CUDA, 3: pinned CPU).
-Device device_of(const py::object& tensor) {
+Device described_device(const py::object& tensor) {
     const py::object device = py::getattr(tensor, "device", py::none());
     if (py::hasattr(device, "type")) {
         const std::string type = py::str(device.attr("type"));
@@ -61,31 +103,36 @@ Device device_of(const py::object& tensor) {
     return {type == 2 ? Device::Kind::kCuda : Device::Kind::kOther, py::cast<int>(py::int_(pair[1]))};
 }
 
-// stride() of PyTorch, `strides` (in elements) of look-alikes.
-py::sequence strides_of(const py::object& tensor) {
-    if (py::hasattr(tensor, "stride")) return tensor.attr("stride")();
-    return tensor.attr("strides");
+// PyTorch's own queries make no device object.
+Device device_of(const py::object& tensor) {
+    if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cuda)).ptr() == Py_True)
+        if (const py::object index = optional(PyObject_CallMethodNoArgs(tensor.ptr(), names().get_device)))
+            return {Device::Kind::kCuda, static_cast<int>(integer(index.ptr()))};
+    if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cpu)).ptr() == Py_True) return {Device::Kind::kCpu, 0};
+    return described_device(tensor);
 }
 
-bool lazily_changed(const py::object& tensor, const char* query) {
-    return py::hasattr(tensor, query) && py::cast<bool>(py::bool_(tensor.attr(query)()));
+// stride() of PyTorch, `strides` (in elements) of look-alikes.
+py::object strides_of(const py::object& tensor) {
+    PyObject* method = PyObject_GetAttr(tensor.ptr(), names().stride);
+    if (method == nullptr) {
+        PyErr_Clear();
+        return tensor.attr("strides");
+    }
+    return py::reinterpret_steal<py::object>(method)();
 }
 
 TensorView read(const py::object& tensor, const char* name) {
     TensorView view;
-    const py::sequence shape = tensor.attr("shape");
-    const py::sequence stride = strides_of(tensor);
-    const auto rank = static_cast<int>(shape.size());
+    const int64_t rank = integers(checked(PyObject_GetAttr(tensor.ptr(), names().shape)), view.shape);
+    const int64_t num_strides = integers(strides_of(tensor), view.stride);
     DG_CHECK(rank <= kMaxRank, "{} has {} dimensions; no operation takes more than {}", name, rank, kMaxRank);
-    DG_CHECK(static_cast<int>(stride.size()) == rank, "{} has {} dimensions but {} strides", name, rank, stride.size());
-    for (int i = 0; i < rank; ++i) {
-        view.shape[i] = py::cast<int64_t>(shape[i]);
-        view.stride[i] = py::cast<int64_t>(stride[i]);
-    }
-    view.rank = rank;
-    view.dtype = dtype_of(tensor.attr("dtype"));
+    DG_CHECK(num_strides == rank, "{} has {} dimensions but {} strides", name, rank, num_strides);
+    view.rank = static_cast<int>(rank);
+    view.dtype = dtype_of(checked(PyObject_GetAttr(tensor.ptr(), names().dtype)));
     view.device = device_of(tensor);
-    view.data = reinterpret_cast<void*>(py::cast<uintptr_t>(tensor.attr("data_ptr")()));
+    const py::object data = checked(PyObject_CallMethodNoArgs(tensor.ptr(), names().data_ptr));
+    view.data = reinterpret_cast<void*>(py::cast<uintptr_t>(data));
     return view;
 }
 
@@ -123,12 +170,12 @@ py::object attribute_of(const char* module, std::initializer_list<const char*> p
 
 TensorView read_by_attributes(PyObject* object, const char* name) {
     const auto tensor = py::reinterpret_borrow<py::object>(object);
-    DG_CHECK(py::hasattr(tensor, "data_ptr") && py::hasattr(tensor, "dtype"), "{} must be a tensor, got {}", name,
-             Py_TYPE(object)->tp_name);
+    DG_CHECK(PyObject_HasAttr(object, names().data_ptr) && PyObject_HasAttr(object, names().dtype),
+             "{} must be a tensor, got {}", name, Py_TYPE(object)->tp_name);
     TensorView view;
     try {
         view = read(tensor, name);
-        DG_CHECK(!lazily_changed(tensor, "is_neg"),
+        DG_CHECK(optional(PyObject_CallMethodNoArgs(object, names().is_neg)).ptr() != Py_True,
                  "{} is a lazily negated view (its negative bit is set); pass {}.resolve_neg()", name, name);
     } catch (py::error_already_set& error) {
         error.restore();

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,11 +15,19 @@
 #include "jit/target.h"
 #include "support/error.h"
 #include "support/settings.h"
+#include "support/sha256.h"
 
 namespace py = pybind11;
 
 namespace deep_gemm::bindings {
 namespace {
+
+// Compiler logs quote source, and paths are bytes: neither need be UTF-8.
+py::str to_text(const std::string& bytes) {
+    PyObject* decoded = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+    if (decoded == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::str>(decoded);
+}
 
 jit::Target target_from(std::pair<int, int> capability, const std::string& kind) {
     DG_CHECK(kind == "cubin" || kind == "ptx", "kind: expected 'cubin' or 'ptx', got '{}'", kind);
@@ -34,7 +43,7 @@ py::tuple jit_build(std::string entry, std::string text, int major, int minor, c
         const py::gil_scoped_release release;
         image = jit::build(source, target);
     }
-    return py::make_tuple(py::bytes(image->bytes), image->digest, image->log);
+    return py::make_tuple(py::bytes(image->bytes), image->digest, to_text(image->log));
 }
 
 std::string jit_digest(std::string entry, std::string text, int major, int minor, const std::string& kind) {
@@ -64,11 +73,11 @@ py::dict jit_report() {
     py::dict d;
     d["nvrtc_found"] = r.nvrtc_found;
     d["nvrtc_version"] = py::make_tuple(r.nvrtc_major, r.nvrtc_minor);
-    d["nvrtc_path"] = r.nvrtc_path;
-    d["nvrtc_places_tried"] = r.nvrtc_places_tried;
-    d["cache_dir"] = r.cache_dir;
+    d["nvrtc_path"] = to_text(r.nvrtc_path);
+    d["nvrtc_places_tried"] = to_text(r.nvrtc_places_tried);
+    d["cache_dir"] = to_text(r.cache_dir);
     d["cache_state"] = r.cache_state;
-    d["include_root"] = r.include_root;
+    d["include_root"] = to_text(r.include_root);
     d["compiled"] = r.counters.compiled;
     d["loaded"] = r.counters.loaded;
     d["dropped"] = r.counters.dropped;
@@ -79,7 +88,7 @@ py::dict jit_report() {
 py::dict settings_dict() {
     const Settings& s = settings();
     py::dict d;
-    d["cache_dir"] = s.cache_dir;
+    d["cache_dir"] = to_text(s.cache_dir);
     d["jit_debug"] = s.jit_debug;
     d["dump_ptx"] = s.dump_ptx;
     d["dump_sass"] = s.dump_sass;
@@ -89,6 +98,7 @@ py::dict settings_dict() {
     d["print_compiler_command"] = s.print_compiler_command;
     d["print_load_time"] = s.print_load_time;
     d["print_configs"] = s.print_configs;
+    d["lock_limit_seconds"] = s.lock_limit.count();
     d["nvrtc_library"] = s.nvrtc_library;
     d["driver_library"] = s.driver_library;
     d["emulate"] = s.emulate;
@@ -119,6 +129,9 @@ void register_jit(py::module_& m) {
           "Folders that may hold libnvrtc, in order, tried before toolkits.");
     m.def("reload_settings", jit::reload,
           "Reads the environment again. Raises DeepGemmError on a bad value.");
+    m.def(
+        "sha256", [](const py::bytes& data) { return to_hex(sha256(std::string_view(data))); },
+        py::arg("data"), "SHA-256 in hex, as digests and checksums of the cache use it.");
     m.def("settings", settings_dict, "The settings in force, by name.");
 }
 

@@ -142,6 +142,8 @@ py::dict plan_to(const Fp8GemmPlan& plan) {
     out["grid"] = plan.grid;
     out["threads"] = plan.threads;
     out["smem_bytes"] = plan.smem_bytes;
+    out["raster"] =
+        py::dict(py::arg("group") = plan.raster.group, py::arg("bands_along_n") = plan.raster.bands_along_n);
     out["estimate_us"] = plan.estimate_us;
     out["text"] = describe(plan);
     return out;

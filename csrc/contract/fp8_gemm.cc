@@ -57,10 +57,8 @@ void check_architecture(int arch_major) {
 void check_operand_dtype(const TensorView& operand, std::string_view name) {
     if (operand.dtype == Dtype::kF8E4M3) return;
     if (may_be_fp4(operand.dtype))
-        refuse(name,
-               "dtype torch.float8_e4m3fn, got {}, which means FP4, and FP4 operands need SM100; supported "
-               "are {}",
-               dtype_name(operand.dtype), supported_text());
+        refuse(name, "dtype {}, got {}, which means FP4, and FP4 operands need SM100; supported are {}",
+               dtype_name(Dtype::kF8E4M3), dtype_name(operand.dtype), supported_text());
     expect(operand, name)
         .dtype({Dtype::kF8E4M3}, "quantise it with deep_gemm.per_token_cast_to_fp8 or per_block_cast_to_fp8");
 }
@@ -69,10 +67,10 @@ void check_scale_dtype(const TensorView& scales, std::string_view name) {
     if (scales.dtype == Dtype::kF32) return;
     if (is_packed(scales.dtype))
         refuse(name,
-               "dtype torch.float32, got {}: UE8M0 scales need SM100; supported are {}; pass the scales in "
-               "FP32 (powers "
-               "of two are fine)",
-               dtype_name(scales.dtype), supported_text());
+               "dtype {}, got {}: UE8M0 scales need SM100; supported are {}; pass the scales in FP32 (powers "
+               "of two "
+               "are fine)",
+               dtype_name(Dtype::kF32), dtype_name(scales.dtype), supported_text());
     expect(scales, name).dtype({Dtype::kF32}, "pass the FP32 factors that the quantisation returned");
 }
 

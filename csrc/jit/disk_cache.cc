@@ -19,7 +19,6 @@ namespace {
 // docs/jit-cache.md draws the layout. The magic's last digit is the format's version.
 constexpr std::string_view kMagic = "DGKERN\n1";
 constexpr std::size_t kDigestChars = 2 * kSha256Bytes;
-constexpr std::string_view kEntrySuffix = ".kernel";
 
 void append_length(std::string& out, uint64_t value) {
     for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(value >> shift);
@@ -51,6 +50,15 @@ void warn_unwritable(const std::string& folder, const std::string& reason) {
         fmt::format("kernels are kept in memory only: the cache folder '{}' cannot be written: {}; "
                     "set DG_JIT_CACHE_DIR to a writable folder",
                     folder, reason));
+}
+
+// What processes killed in the middle left behind. Harmless, but it would pile up.
+void sweep_once(const std::string& folder) {
+    static std::atomic<bool> swept{false};
+    if (swept.exchange(true)) return;
+    constexpr auto kAge = std::chrono::hours(2);  // beyond any publication, and the longest wait for a lock
+    for (const std::string_view suffix : {kTemporarySuffix, kLockSuffix})
+        remove_old_files(folder, suffix, kAge);
 }
 
 }  // namespace
@@ -118,9 +126,7 @@ bool store(const std::string& folder, const Image& image) {
         warn_unwritable(folder, describe_errno(error));
         return false;
     }
-    static std::atomic<bool> swept{false};
-    constexpr auto kStaleAge = std::chrono::hours(1);  // no publication takes that long
-    if (!swept.exchange(true)) remove_stale_temporaries(folder, kStaleAge);
+    sweep_once(folder);
     return true;
 }
 
@@ -136,7 +142,7 @@ std::string state_of(const std::string& folder) {
     const std::vector<std::string> names = list_folder(folder);
     const auto kernels = std::count_if(names.begin(), names.end(),
                                        [](const std::string& name) { return name.ends_with(kEntrySuffix); });
-    return fmt::format("{}, {} kernels", ::access(folder.c_str(), W_OK) == 0 ? "writable" : "read-only",
+    return fmt::format("{}, {} kernels", ::eaccess(folder.c_str(), W_OK) == 0 ? "writable" : "read-only",
                        kernels);
 }
 

@@ -28,8 +28,11 @@ bool store(const std::string& folder, const Image& image);
 
 void remove(const std::string& folder, const std::string& digest);
 
-// The path of a file that belongs to an entry: suffix ".kernel" (the entry itself), ".lock", ".cu", ".ptx",
-// ".sass".
+inline constexpr std::string_view kEntrySuffix = ".kernel";
+inline constexpr std::string_view kLockSuffix = ".lock";
+
+// The path of a file that belongs to an entry: one of the suffixes above, or of a copy for people (".cu",
+// ".ptx").
 std::string path_of(const std::string& folder, const std::string& digest, std::string_view suffix);
 
 // "writable, 12 kernels", "read-only, ...", "not there yet", ... for `doctor`.

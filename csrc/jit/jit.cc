@@ -20,17 +20,12 @@ namespace {
 
 using ImagePtr = std::shared_ptr<const Image>;
 
-// Longer than any compile: past it, the holder is stopped or the lock is stale, and a second build is the
-// lesser evil.
-constexpr auto kLockLimit = std::chrono::seconds(60);
-
 struct AtomicCounters {
     std::atomic<long> compiled{0}, loaded{0}, dropped{0}, published{0};
 };
 AtomicCounters counters;
 
 void check_resources(const Image& image) {
-    log::line(log::Topic::kPtxas, "{} {}\n{}", image.entry, image.digest, image.log);
     if (!settings().ptxas_check) return;
     const std::string complaints = resource_complaints(image.log);
     DG_CHECK(complaints.empty(),
@@ -76,18 +71,23 @@ ImagePtr load_or_compile(const Job& job) {
     ImagePtr image = load_from_disk(folder, job);
     if (image == nullptr) {
         const bool lockable = !folder.empty() && make_folders(folder) == 0;
-        const std::string entry_path = disk_cache::path_of(folder, job.digest, ".kernel");
+        const std::string entry_path = disk_cache::path_of(folder, job.digest, disk_cache::kEntrySuffix);
         const std::string lock_path =
-            lockable ? disk_cache::path_of(folder, job.digest, ".lock") : std::string();
-        const FileLock lock(lock_path, kLockLimit, [&] { return file_exists(entry_path); });
+            lockable ? disk_cache::path_of(folder, job.digest, disk_cache::kLockSuffix) : std::string();
+        const FileLock lock(lock_path, settings().lock_limit, [&] { return file_exists(entry_path); });
         image = load_from_disk(folder, job);
         if (image == nullptr) image = compile_and_publish(folder, job);
     }
+    log::line(log::Topic::kPtxas, "{} {}\n{}", image->entry, image->digest, image->log);
     dump_sass(folder, *image);
     return image;
 }
 
 }  // namespace
+
+Target target_for(int major, int minor) {
+    return {major, minor, settings().emulate.empty() ? ImageKind::kCubin : ImageKind::kPtx};
+}
 
 void set_include_root(std::string path) {
     set_header_root(std::move(path));

@@ -30,6 +30,10 @@ struct Image {
     std::string log;  // compiler messages and, for a cubin, ptxas' report: registers, spills
 };
 
+// cubin for a device of this compute capability, or PTX where DG_EMULATE puts an emulated driver in its
+// place.
+Target target_for(int major, int minor);
+
 // Where device headers are read from (the folder holding `deep_gemm/`). Set once at import; headers are read
 // at first use.
 void set_include_root(std::string path);

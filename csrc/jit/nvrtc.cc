@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -43,40 +44,49 @@ void preload_builtins(const std::string& folder, std::string_view soname) {
     }
 }
 
-// The build id note of the shared object that holds `address`, in hex; empty if it has none.
-std::string build_id_at(const void* address) {
-    struct Query {
-        ElfW(Addr) address;
-        std::string id;
-    } query{reinterpret_cast<ElfW(Addr)>(address), {}};
-    const auto visit = [](dl_phdr_info* info, std::size_t, void* data) -> int {
-        auto& q = *static_cast<Query*>(data);
-        const auto* headers = info->dlpi_phdr;
-        const bool holds = std::any_of(headers, headers + info->dlpi_phnum, [&](const ElfW(Phdr) & h) {
-            return h.p_type == PT_LOAD && q.address - info->dlpi_addr - h.p_vaddr < h.p_memsz;
-        });
-        if (!holds) return 0;
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-            if (headers[i].p_type != PT_NOTE) continue;
-            const char* note = reinterpret_cast<const char*>(info->dlpi_addr + headers[i].p_vaddr);
-            const char* end = note + headers[i].p_memsz;
-            while (note + sizeof(ElfW(Nhdr)) <= end) {
-                ElfW(Nhdr) header;
-                std::memcpy(&header, note, sizeof header);
-                const char* name = note + sizeof header;
-                const char* description = name + (header.n_namesz + 3) / 4 * 4;
-                if (description + header.n_descsz > end) break;
-                if (header.n_type == NT_GNU_BUILD_ID && std::string_view(name, 3) == "GNU") {
-                    q.id = to_hex({description, header.n_descsz});
-                    return 1;
-                }
-                note = description + (header.n_descsz + 3) / 4 * 4;
-            }
-        }
-        return 1;
-    };
-    ::dl_iterate_phdr(visit, &query);
-    return query.id;
+// The GNU build id among the ELF notes of one segment, in hex; empty if it is not there.
+std::string find_build_id(std::string_view notes) {
+    const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+    ElfW(Nhdr) header;
+    while (notes.size() >= sizeof header) {
+        std::memcpy(&header, notes.data(), sizeof header);
+        notes.remove_prefix(sizeof header);
+        const std::size_t name_size = padded(header.n_namesz);
+        if (name_size > notes.size() || header.n_descsz > notes.size() - name_size) break;
+        if (header.n_type == NT_GNU_BUILD_ID && notes.starts_with("GNU"))
+            return to_hex(notes.substr(name_size, header.n_descsz));
+        notes.remove_prefix(std::min(name_size + padded(header.n_descsz), notes.size()));
+    }
+    return "";
+}
+
+struct BuildIdQuery {
+    ElfW(Addr) address;
+    std::string id;
+};
+
+// For dl_iterate_phdr: ends the walk at the object that holds the address.
+int visit_object(dl_phdr_info* info, std::size_t, void* data) {
+    auto& query = *static_cast<BuildIdQuery*>(data);
+    const std::span segments(info->dlpi_phdr, info->dlpi_phnum);
+    const bool holds_address = std::any_of(segments.begin(), segments.end(), [&](const auto& s) {
+        return s.p_type == PT_LOAD && query.address - info->dlpi_addr - s.p_vaddr < s.p_memsz;
+    });
+    if (!holds_address) return 0;
+    for (const auto& segment : segments) {
+        if (segment.p_type != PT_NOTE || !query.id.empty()) continue;
+        const auto* notes = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+        query.id = find_build_id({notes, segment.p_memsz});
+    }
+    return 1;
+}
+
+// What tells builds of one version apart: the build id of the library that holds `address`, else its file's
+// size.
+std::string identify_build(const void* address, const std::string& path) {
+    BuildIdQuery query{reinterpret_cast<ElfW(Addr)>(address), {}};
+    ::dl_iterate_phdr(visit_object, &query);
+    return query.id.empty() ? fmt::format("{} bytes", file_size(path)) : query.id;
 }
 
 template <typename Function>
@@ -103,7 +113,7 @@ std::unique_ptr<const Nvrtc> bind_library(void* handle, std::string& reason) {
     const void* address = reinterpret_cast<const void*>(n->version_of);
     Dl_info info{};
     if (::dladdr(address, &info) != 0 && info.dli_fname != nullptr) n->path = info.dli_fname;
-    n->build = fmt::format("{}.{} {}", n->version.major, n->version.minor, build_id_at(address));
+    n->build = fmt::format("{}.{} {}", n->version.major, n->version.minor, identify_build(address, n->path));
     return n;
 }
 
@@ -208,10 +218,8 @@ const Nvrtc& nvrtc() {
     const NvrtcSearch found = find_nvrtc();
     DG_CHECK(found.library != nullptr,
              "no NVRTC (libnvrtc.so.13 or .12), which compiles the kernels; install the pip package "
-             "nvidia-cuda-nvrtc "
-             "(13 or newer), a CUDA build of PyTorch, or a CUDA toolkit, or name the library in "
-             "DG_JIT_NVRTC_LIBRARY. "
-             "Places tried:\n{}",
+             "nvidia-cuda-nvrtc (13 or newer), a CUDA build of PyTorch, or a CUDA toolkit, or name the "
+             "library in DG_JIT_NVRTC_LIBRARY. Places tried:\n{}",
              found.places_tried);
     return *found.library;
 }

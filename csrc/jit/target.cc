@@ -39,9 +39,8 @@ std::string architecture_option(const Target& target, const NvrtcVersion& nvrtc)
     DG_CHECK(row != std::end(kTargets), "compute capability {}.{} is not supported; supported: {}",
              target.major, target.minor, list_targets());
     DG_CHECK(nvrtc >= row->since,
-             "compute capability {}.{} needs NVRTC {}.{} or newer, found {}.{}; install a newer "
-             "nvidia-cuda-nvrtc package "
-             "or CUDA toolkit",
+             "compute capability {}.{} needs NVRTC {}.{} or newer, found {}.{}; install a newer nvidia-cuda-nvrtc "
+             "package or CUDA toolkit, or name a newer library in DG_JIT_NVRTC_LIBRARY",
              target.major, target.minor, row->since.major, row->since.minor, nvrtc.major, nvrtc.minor);
     return fmt::format("{}_{}", target.kind == ImageKind::kCubin ? "sm" : "compute", row->suffix);
 }

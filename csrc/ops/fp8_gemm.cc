@@ -4,9 +4,11 @@
 
 #include "launch/launch.h"
 #include "ops/fp8_gemm_kernels.h"
-#include "ops/runtime.h"
 #include "reference/fp8_gemm.h"
+#include "support/blocking.h"
 #include "support/describe.h"
+#include "support/runtime_options.h"
+#include "support/settings.h"
 
 namespace deep_gemm::ops {
 
@@ -14,9 +16,9 @@ namespace {
 
 constexpr int kReferenceRules = 9;  // CPU tensors follow the SM90 contract
 
-// Where the tensors' memory is a device's: the one place an emulated device plugs in.
+// Whether the tensors' memory is a device's. An emulated device has the host's memory for its own.
 bool runs_on_device(const Device& device) {
-    return device.kind == Device::Kind::kCuda;
+    return device.kind == Device::Kind::kCuda || !settings().emulate.empty();
 }
 
 int rules_of(const Device& device) {
@@ -62,8 +64,10 @@ ScaleArgs scale_args(const ScaleView& s) {
 }
 
 // Made anew for every call: an address is never part of a key.
-Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
-    return {.a = operand_map(p.a, p.m, p.k, config.block_m / config.cluster_n),
+Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
+    const Fp8GemmConfig& config = ready.config;
+    const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
+    return {.a = operand_map(p.a, p.m, p.k, static_cast<int>(slices.rows)),
             .b = operand_map(p.b, p.n, p.k, config.block_n / config.cluster_m),
             .d = output_map(p, config),
             .sfa = scale_args(p.sfa),
@@ -72,7 +76,9 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
             .c_stride_m = p.c_row_stride,
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
-            .k = static_cast<uint32_t>(p.k)};
+            .k = static_cast<uint32_t>(p.k),
+            .a_slices = slices,
+            .raster = ready.raster};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
@@ -86,11 +92,15 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
 }
 
 void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
-    if (problem.k == 0) return finish_without_product(problem, stream);
+    const RuntimeOptions options = runtime_options();
+    if (problem.k == 0) {
+        if (!options.compile_only) finish_without_product(problem, stream);
+        return;
+    }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
-    if (compile_only()) return;
-    const Fp8GemmArgs args = kernel_args(problem, ready.config);
-    ready.shape.programmatic_dependent_launch = pdl();
+    if (options.compile_only) return;
+    const Fp8GemmArgs args = kernel_args(problem, ready);
+    ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }
 
@@ -101,6 +111,7 @@ void fp8_gemm(const Fp8GemmCall& call) {
     const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
     if (problem.empty_output()) return;
     if (runs_on_device(device)) return run_on_device(problem, call.stream);
+    const BlockingScope scope;
     reference::fp8_gemm(problem);
 }
 

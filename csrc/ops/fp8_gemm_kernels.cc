@@ -10,6 +10,7 @@
 #include "ops/runtime.h"
 #include "support/blocking.h"
 #include "support/error.h"
+#include "support/log.h"
 
 namespace deep_gemm::ops {
 
@@ -77,9 +78,10 @@ std::shared_ptr<const launch::Kernel> load(int device, const jit::Image& image,
 // An image that does not load came from a damaged cache: it is dropped and built once more.
 std::shared_ptr<const launch::Kernel> build_and_load(int device, const plan::Fp8GemmPlan& plan,
                                                      const plan::ArchSpec& arch) {
+    const BlockingScope scope;
     const plan::KernelSource printed = plan::print_source(plan.config, arch);
     const jit::Source source{printed.entry, printed.text};
-    const jit::Target target{.major = arch.major, .minor = arch.minor};
+    const jit::Target target = jit::target_for(arch.major, arch.minor);
     const auto image = jit::build(source, target);
     try {
         return load(device, *image, plan);
@@ -97,8 +99,8 @@ const launch::Kernel* kernel_of(int device, const plan::Fp8GemmPlan& plan, const
         kernel = build_and_load(device, plan, arch);
     }
     const std::lock_guard lock(tables().kernels_lock);
-    tables().kernels.push_back(
-        {device, plan.config, std::move(kernel)});  // a racing thread's twin is harmless
+    // Another thread may have loaded its twin meanwhile: harmless, and rare enough to keep both.
+    tables().kernels.push_back({device, plan.config, std::move(kernel)});
     return tables().kernels.back().kernel.get();
 }
 
@@ -116,8 +118,12 @@ plan::ArchSpec arch_spec(int device, int usable_sms) {
 ReadyFp8Gemm make_ready(const PlanKey& key) {
     const plan::ArchSpec arch = arch_spec(key.device, key.usable_sms);
     const plan::Fp8GemmPlan plan = plan::plan_fp8_gemm(key.shape, arch);
+    if (log::enabled(log::Topic::kPlan))
+        log::line(log::Topic::kPlan, "fp8_gemm m={} n={} k={} on device {}: {}", key.shape.m, key.shape.n,
+                  key.shape.k, key.device, plan::describe(plan));
     ReadyFp8Gemm ready;
     ready.config = plan.config;
+    ready.raster = plan.raster;
     ready.shape = {.grid = static_cast<uint32_t>(plan.grid),
                    .threads = static_cast<uint32_t>(plan.threads),
                    .cluster = static_cast<uint32_t>(plan.cluster),

@@ -10,6 +10,7 @@ namespace deep_gemm::ops {
 // Everything a launch needs that does not depend on an address.
 struct ReadyFp8Gemm {
     Fp8GemmConfig config{};
+    RasterArgs raster{};
     launch::LaunchShape shape;               // PDL not yet set
     const launch::Kernel* kernel = nullptr;  // lives as long as the process
 };

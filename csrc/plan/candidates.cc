@@ -10,7 +10,9 @@ constexpr int kMinStages = 2;
 constexpr int kMaxStages = 32;
 constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
-constexpr int kMaxScaleSpan = 2;     // SFB blocks one 1D2D tile may touch
+constexpr int kOddBoxRegisters =
+    16;                           // more where store boxes are no power of two wide: 128x120 spilled without
+constexpr int kMaxScaleSpan = 2;  // SFB blocks one 1D2D tile may touch
 
 const TileRow* row_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
     for (const TileRow& row : space.tiles)
@@ -30,21 +32,10 @@ int scale_span(int block_n) {
     return ceil_div(last_start + block_n, kScaleBlock);
 }
 
-// The raster group whose wave of tiles reads the fewest distinct rows of A and B: what L2 must hold at once.
-int pick_raster_group(const CandidateSpace& space, const Fp8GemmConfig& c, const ArchSpec& arch) {
-    int best = 0;
-    double best_rows = 0;
-    for (int group : space.raster_groups) {
-        const double rows = group * c.block_m + double(arch.sm_count) * c.block_n / group;
-        if (group % c.cluster_m == 0 && (best == 0 || rows < best_rows)) best = group, best_rows = rows;
-    }
-    return best;
-}
-
-bool known_axis(std::span<const int> values, int value) {
-    for (int v : values)
-        if (v == value) return true;
-    return false;
+const AccumulatorRow* accumulators_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const AccumulatorRow& row : space.accumulators)
+        if (row.count == c.num_accumulators) return &row;
+    return nullptr;
 }
 
 const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -56,17 +47,21 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
 
 bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
     const TileRow* row = row_of(space, c);
+    const bool one_wave = c.block_m == kWgmmaM * c.num_math_warpgroups;
+    if (!one_wave && c.num_accumulators > 1) return false;
     return row != nullptr && c.block_n > 0 && c.block_n % row->block_n_step == 0 &&
            c.block_n <= row->block_n_max && cluster_of(space, c) != nullptr &&
-           known_axis(space.accumulators, c.num_accumulators) && c.raster_group > 0 &&
-           c.raster_group % c.cluster_m == 0;
+           accumulators_of(space, c) != nullptr;
 }
 
 }  // namespace
 
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
-    return {c.block_n / 2 * waves, c.block_n / 2 * c.num_accumulators, kOtherRegisters};
+    const int box = store_columns(c.block_n, d_element_bytes(c));
+    const bool odd_box = (box & (box - 1)) != 0;
+    return {c.block_n / 2 * waves, c.block_n / 2 * c.num_accumulators,
+            kOtherRegisters + (odd_box ? kOddBoxRegisters : 0)};
 }
 
 int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
@@ -92,9 +87,8 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
             for (const ClusterRow& cluster : space.clusters) {
                 c.cluster_m = cluster.m;
                 c.cluster_n = cluster.n;
-                c.raster_group = pick_raster_group(space, c, arch);
-                for (int accumulators : space.accumulators) {
-                    c.num_accumulators = accumulators;
+                for (const AccumulatorRow& accumulators : space.accumulators) {
+                    c.num_accumulators = accumulators.count;
                     configs.push_back(c);
                 }
             }
@@ -109,6 +103,7 @@ Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const 
         return Refusal::kMulticast;
     if (c.sfb_granularity == ScaleGranularity::kPerBlock && scale_span(c.block_n) > kMaxScaleSpan)
         return Refusal::kScaleSpan;
+    if (c.block_n < accumulators_of(space, c)->block_n_min) return Refusal::kSerialised;
     if (register_need(c).total() > row_of(space, c)->register_limit) return Refusal::kRegisters;
     if (c.num_stages < kMinStages || smem_plan(c).total > arch.smem_per_block) return Refusal::kSharedMemory;
     return Refusal::kNone;
@@ -134,10 +129,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
             return fmt::format("not planned: {}", why_off(space, c));
         case Refusal::kTile:
             return fmt::format(
-                "tile: {}x{} with {} math warpgroups, {} accumulators, cluster {}x{} and raster group {} "
+                "tile: {}x{} with {} math warpgroups, {} accumulators and cluster {}x{} "
                 "is not in the kernel's table",
-                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n,
-                c.raster_group);
+                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n);
         case Refusal::kMulticast:
             return fmt::format(
                 "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,
@@ -145,6 +139,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
         case Refusal::kScaleSpan:
             return fmt::format("scale span: {} columns may touch {} blocks of SFB, at most {}", c.block_n,
                                scale_span(c.block_n), kMaxScaleSpan);
+        case Refusal::kSerialised:
+            return fmt::format("serialised: {} accumulators need {} columns or more, got {}",
+                               c.num_accumulators, accumulators_of(space, c)->block_n_min, c.block_n);
         case Refusal::kRegisters:
             return fmt::format("registers: {} sums + {} in flight + {} = {} per thread, at most {}",
                                need.sums, need.in_flight, need.other, need.total(),

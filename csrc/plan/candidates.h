@@ -26,13 +26,19 @@ struct ClusterRow {
     const char* off = nullptr;
 };
 
+// Accumulators in flight; in narrower tiles than `block_n_min` the compiler orders the wgmmas one after
+// another.
+struct AccumulatorRow {
+    int count;
+    int block_n_min;
+};
+
 // The axes that candidates are the product of. A new axis (split-K, swapped operands, a grouping) is a new
 // member here.
 struct CandidateSpace {
     std::span<const TileRow> tiles;
     std::span<const ClusterRow> clusters;
-    std::span<const int> accumulators;
-    std::span<const int> raster_groups;
+    std::span<const AccumulatorRow> accumulators;
 };
 
 // Why a config cannot, or should not, run a shape.
@@ -42,6 +48,7 @@ enum class Refusal : unsigned char {
     kTile,        // not a tile of the space
     kMulticast,   // a cluster member's share of a tile is not whole swizzle atoms
     kScaleSpan,   // a tile may touch three blocks of SFB
+    kSerialised,  // the compiler would not let two wgmmas be in flight
     kRegisters,
     kSharedMemory,
     kIdleCluster,  // a cluster wider than the tiles there are

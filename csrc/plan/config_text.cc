@@ -107,15 +107,15 @@ void parse(std::string_view field, std::string_view word, Dtype& value) {
 }
 
 std::string describe(const Fp8GemmConfig& c) {
-    return fmt::format(
-        "{}x{}x{} stages={} warpgroups={} accumulators={} cluster={}x{} raster={} sfb={} d={}{}", c.block_m,
-        c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n,
-        c.raster_group, text_of(c.sfb_granularity), text_of(c.d_dtype), c.has_c ? " +c" : "");
+    return fmt::format("{}x{}x{} stages={} warpgroups={} accumulators={} cluster={}x{} sfb={} d={}{}",
+                       c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators,
+                       c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
+                       c.has_c ? " +c" : "");
 }
 
 std::string describe(const Fp8GemmPlan& plan) {
-    return fmt::format("{:8.2f} us  {}  grid={} smem={}", plan.estimate_us, describe(plan.config), plan.grid,
-                       plan.smem_bytes);
+    return fmt::format("{:8.2f} us  {}  grid={} smem={} bands={}{}", plan.estimate_us, describe(plan.config),
+                       plan.grid, plan.smem_bytes, plan.raster.group, plan.raster.bands_along_n ? "n" : "m");
 }
 
 std::string describe(const Fp8GemmChoice& choice) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/raster.h"
+
 namespace deep_gemm::plan {
 
 namespace {
@@ -19,7 +21,7 @@ struct Tiling {
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int64_t clusters_m = ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
-    const int64_t slots = arch.sm_count / (c.cluster_m * c.cluster_n);
+    const int64_t slots = std::max(1, arch.sm_count / (c.cluster_m * c.cluster_n));
     Tiling t{};
     t.m_tiles = double(clusters_m * c.cluster_m);
     t.n_tiles = double(clusters_n * c.cluster_n);
@@ -35,10 +37,10 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
     const double groups = c.num_math_warpgroups;
     const double instructions = c.block_m / double(kWgmmaM) * (kBlockK / 32.0);
     const double operand_bytes = instructions * (kWgmmaM + c.block_n) * 32;
-    const double written_bytes = double(c.block_m + c.block_n) * kBlockK;
+    const double written_bytes = (t.loaded_rows + c.block_n) * kBlockK;
     const double tensor = double(c.block_m) * c.block_n * kBlockK / cost.mac_per_cycle;
     const double smem = (operand_bytes + written_bytes) / cost.smem_bytes_per_cycle;
-    const double ingest = (t.loaded_rows + c.block_n) * kBlockK / cost.ingest_bytes_per_cycle;
+    const double ingest = written_bytes / cost.ingest_bytes_per_cycle;
 
     const bool per_row = c.sfb_granularity == ScaleGranularity::kPerRow;
     const double per_element = per_row ? cost.promote_per_row : cost.promote_per_block;
@@ -67,22 +69,16 @@ double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
            row_groups * c.block_n * per_column / c.num_math_warpgroups;
 }
 
-// Bytes read from and written to memory, the operand that L2 cannot hold read once per raster group.
-double dram_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling& t, const ArchSpec& arch) {
-    const double a = double(shape.m) * shape.k;
-    const double b = double(shape.n) * shape.k;
-    const double d = double(shape.m) * shape.n * d_element_bytes(c) * (c.has_c ? 2 : 1);
-    const bool b_stays = b < arch.l2_mb * 1e6 / 2;
-    const double sweeps = b_stays ? 1 : std::ceil(t.m_tiles / c.raster_group);
-    return a + b * sweeps + d;
+// Bytes of D, and of C where there is one.
+double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape) {
+    return double(shape.m) * double(shape.n) * d_element_bytes(c) * (c.has_c ? 2 : 1);
 }
 
 // Bytes the SMs draw from L2: each tile row of A for every tile column not sharing it, and the reverse.
 double l2_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling& t) {
     const double a = double(shape.m) * shape.k * t.n_tiles / c.cluster_n;
     const double b = double(shape.n) * shape.k * t.m_tiles / c.cluster_m;
-    const double d = double(shape.m) * shape.n * d_element_bytes(c) * (c.has_c ? 2 : 1);
-    return a + b + d;
+    return a + b + output_bytes(c, shape);
 }
 
 // The p-norm: near the largest, a little above it where several are close.
@@ -111,7 +107,8 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     CostParts parts;
     parts.math = (t.waves * t.k_blocks * block_cycles(cost, c, t) + (t.waves - 1) * epilogue) / cycles_per_us;
     parts.power = 2.0 * double(shape.m) * double(shape.n) * double(shape.k) / (arch.fp8_tflops * 1e6);
-    parts.dram = dram_bytes(c, shape, t, arch) / (arch.dram_tb_per_s * 1e6);
+    parts.dram =
+        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape)) / (arch.dram_tb_per_s * 1e6);
     parts.l2 = l2_bytes(c, shape, t) / (arch.l2_tb_per_s * 1e6);
     parts.overhead = cost.launch_us + (cost.fill + epilogue + cost.drain) / cycles_per_us;
     parts.total = join(cost, parts) + parts.overhead;

@@ -6,13 +6,17 @@
 #include "plan/candidates.h"
 #include "plan/cost_model.h"
 #include "plan/kernel_table.h"
+#include "plan/raster.h"
 #include "support/error.h"
 
 namespace deep_gemm::plan {
 
 namespace {
 
-void check_shape(const Fp8GemmShape& shape) {
+void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
+    DG_CHECK(arch.sm_count > 0, "sm_count: expected a positive number of SMs, got {}", arch.sm_count);
+    DG_CHECK(0 < arch.usable_sms && arch.usable_sms <= arch.sm_count,
+             "usable_sms: expected 1 to {} SMs, got {}", arch.sm_count, arch.usable_sms);
     DG_CHECK(
         shape.m > 0 && shape.n > 0 && shape.k > 0,
         "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel",
@@ -35,6 +39,7 @@ Fp8GemmPlan plan_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8
     plan.grid = grid_of(c, shape, arch);
     plan.threads = num_threads(c);
     plan.smem_bytes = smem_plan(c).total;
+    plan.raster = pick_raster(c, shape, arch).args;
     plan.estimate_us = cost_of(cost, c, shape, arch).total;
     return plan;
 }
@@ -51,7 +56,7 @@ bool simpler(const Fp8GemmConfig& a, const Fp8GemmConfig& b) {
 // Feasible plans in the table's order; what was refused goes to `rejected` where someone wants to know.
 std::vector<Fp8GemmPlan> feasible_plans(const Fp8GemmShape& shape, const ArchSpec& arch,
                                         std::vector<Rejection>* rejected) {
-    check_shape(shape);
+    check_request(shape, arch);
     const Fp8GemmKernel& kernel = kernel_for(shape.sfb_granularity, shape.d_dtype, arch);
     std::vector<Fp8GemmPlan> plans;
     for (const Fp8GemmConfig& config : enumerate(kernel.space, shape, arch)) {
@@ -101,7 +106,7 @@ Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch) 
 }
 
 Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    check_shape(shape);
+    check_request(shape, arch);
     const Fp8GemmKernel& kernel = kernel_for(shape.sfb_granularity, shape.d_dtype, arch);
     const bool same_problem = config.sfb_granularity == shape.sfb_granularity &&
                               config.d_dtype == shape.d_dtype && config.has_c == shape.has_c;

@@ -14,12 +14,15 @@ constexpr const char* kClusterLater = "clusters of four do not fill every SM; ho
 constexpr TileRow kSm90Tiles[] = {
     {64, 1, 8, 256, 248},
     {128, 2, 8, 192, 232},
+    {192, 3, 8, 192, 160},
     {256, 2, 8, 128, 232, kWavesLater},
 };
 constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, kClusterLater}};
-constexpr int kSm90Accumulators[] = {1, 2};
-constexpr int kSm90RasterGroups[] = {4, 8, 16, 32};
-constexpr CandidateSpace kSm90Space{kSm90Tiles, kSm90Clusters, kSm90Accumulators, kSm90RasterGroups};
+// Widths below which `scripts/compile_all.py --every-candidate` saw serialised wgmmas.
+constexpr AccumulatorRow kSm90BlockAccumulators[] = {{1, 8}, {2, 16}};
+constexpr AccumulatorRow kSm90RowAccumulators[] = {{1, 8}, {2, 24}};
+constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockAccumulators};
+constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowAccumulators};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,
@@ -28,7 +31,7 @@ constexpr Fp8GemmKernel kKernels[] = {
      "deep_gemm/kernels/fp8_gemm/sm90_fp8_gemm.cuh",
      "sm90_fp8_gemm",
      "sm90_fp8_gemm_1d2d",
-     kSm90Space,
+     kSm90BlockSpace,
      &kSm90Cost},
     {9,
      ScaleGranularity::kPerRow,
@@ -36,7 +39,7 @@ constexpr Fp8GemmKernel kKernels[] = {
      "deep_gemm/kernels/fp8_gemm/sm90_fp8_gemm.cuh",
      "sm90_fp8_gemm",
      "sm90_fp8_gemm_1d1d",
-     kSm90Space,
+     kSm90RowSpace,
      &kSm90Cost},
 };
 

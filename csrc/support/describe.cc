@@ -15,42 +15,49 @@ std::string list_text(std::span<const int64_t> values) {
     return text + "]";
 }
 
-}  // namespace
-
-std::string_view dtype_name(Dtype dtype) {
+std::string_view bare_name(Dtype dtype) {
     switch (dtype) {
         case Dtype::kF8E4M3:
-            return "torch.float8_e4m3fn";
+            return "float8_e4m3fn";
         case Dtype::kF8E8M0:
-            return "torch.float8_e8m0fnu";
+            return "float8_e8m0fnu";
         case Dtype::kF8E5M2:
-            return "torch.float8_e5m2";
+            return "float8_e5m2";
         case Dtype::kF4E2M1x2:
-            return "torch.float4_e2m1fn_x2";
+            return "float4_e2m1fn_x2";
         case Dtype::kBf16:
-            return "torch.bfloat16";
+            return "bfloat16";
         case Dtype::kF16:
-            return "torch.float16";
+            return "float16";
         case Dtype::kF32:
-            return "torch.float32";
+            return "float32";
         case Dtype::kF64:
-            return "torch.float64";
+            return "float64";
         case Dtype::kI8:
-            return "torch.int8";
+            return "int8";
         case Dtype::kU8:
-            return "torch.uint8";
+            return "uint8";
         case Dtype::kBool:
-            return "torch.bool";
+            return "bool";
         case Dtype::kI16:
-            return "torch.int16";
+            return "int16";
         case Dtype::kI32:
-            return "torch.int32";
+            return "int32";
         case Dtype::kI64:
-            return "torch.int64";
+            return "int64";
         case Dtype::kOther:
             break;
     }
-    return "a dtype that deep_gemm has no use for";
+    return {};
+}
+
+}  // namespace
+
+std::string dtype_name(Dtype dtype) {
+    const std::string_view name = bare_name(dtype);
+    if (name.empty()) return "a dtype that deep_gemm has no use for";
+    // house: crossed (frontend): a message spells a dtype as its reader writes it
+    return fmt::format("torch.{}", name);
 }
 
 std::string device_text(const Device& device) {

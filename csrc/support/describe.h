@@ -2,13 +2,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "support/tensor_view.h"
 
 namespace deep_gemm {
 
-std::string_view dtype_name(Dtype dtype);       // "torch.float8_e4m3fn"
+std::string dtype_name(Dtype dtype);            // "torch.float8_e4m3fn"
 std::string device_text(const Device& device);  // "cuda:1", "cpu"
 std::string shape_text(const TensorView& t);    // "[128, 512]"
 std::string strides_text(const TensorView& t);  // "[512, 1]", elements

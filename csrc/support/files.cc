@@ -90,6 +90,11 @@ bool file_exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
 }
 
+long long file_size(const std::string& path) {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 ? static_cast<long long>(status.st_size) : -1;
+}
+
 std::string describe_errno(int error) {
     return std::system_category().message(error) + " (errno " + std::to_string(error) + ")";
 }
@@ -146,10 +151,10 @@ int publish_file(const std::string& path, std::string_view bytes) {
     return error;
 }
 
-void remove_stale_temporaries(const std::string& folder, std::chrono::seconds age) {
+void remove_old_files(const std::string& folder, std::string_view suffix, std::chrono::seconds age) {
     const auto oldest = ::time(nullptr) - age.count();
     for (const std::string& name : list_folder(folder)) {
-        if (!name.ends_with(kTemporarySuffix)) continue;
+        if (!name.ends_with(suffix)) continue;
         const std::string path = join_path(folder, name);
         struct stat status{};
         if (::stat(path.c_str(), &status) == 0 && status.st_mtime < oldest) ::unlink(path.c_str());
@@ -174,6 +179,8 @@ FileLock::~FileLock() {
     // Unlinked while held: whoever waits on the old inode looks at the cache again, as does whoever makes a
     // new one.
     if (held_) ::unlink(path_.c_str());
+    // Explicitly: a child forked meanwhile shares the open file, and closing ours would leave it locked.
+    ::flock(fd_, LOCK_UN);
     ::close(fd_);
 }
 

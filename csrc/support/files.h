@@ -13,7 +13,8 @@ namespace deep_gemm {
 std::string join_path(std::string_view folder, std::string_view name);
 std::string absolute_path(const std::string& path);  // against the current folder; no links resolved
 bool file_exists(const std::string& path);
-std::string describe_errno(int error);  // "Permission denied (errno 13)"
+long long file_size(const std::string& path);  // bytes, -1 if there is no such file
+std::string describe_errno(int error);         // "Permission denied (errno 13)"
 
 // The whole file, or nothing if it cannot be opened or read.
 std::optional<std::string> read_file(const std::string& path);
@@ -31,8 +32,8 @@ std::vector<std::string> list_folder(const std::string& folder);
 
 inline constexpr std::string_view kTemporarySuffix = ".tmp";
 
-// Removes temporary files that crashed writers left in `folder`, if last written more than `age` ago.
-void remove_stale_temporaries(const std::string& folder, std::chrono::seconds age);
+// Removes files in `folder` whose name ends in `suffix`, if last written more than `age` ago.
+void remove_old_files(const std::string& folder, std::string_view suffix, std::chrono::seconds age);
 
 // An advisory lock between processes that see the same file. Nothing may depend on it being exclusive.
 class FileLock {

@@ -1,13 +1,14 @@
 #include "support/settings.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
-#include <memory>
+#include <deque>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "support/error.h"
 #include "support/files.h"
@@ -40,6 +41,18 @@ bool flag(const char* name) {
              "unset it",
              name, came);
     return false;
+}
+
+int seconds(const char* name, int otherwise) {
+    constexpr int kMost = 3600;
+    const std::string value = variable(name);
+    if (value.empty()) return otherwise;
+    int number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    DG_CHECK(error == std::errc() && end == value.data() + value.size() && number >= 0 && number <= kMost,
+             "environment variable {}: expected whole seconds from 0 to {}, got '{}'; correct or unset it",
+             name, kMost, value);
+    return number;
 }
 
 std::string word(const char* name, std::initializer_list<std::string_view> allowed) {
@@ -102,6 +115,7 @@ Settings parse_environment() {
     s.print_compiler_command = flag("DG_JIT_PRINT_COMPILER_COMMAND");
     s.print_load_time = flag("DG_JIT_PRINT_LOAD_TIME");
     s.print_configs = flag("DG_PRINT_CONFIGS");
+    s.lock_limit = std::chrono::seconds(seconds("DG_JIT_LOCK_SECONDS", 60));
     s.nvrtc_library = variable("DG_JIT_NVRTC_LIBRARY");
     if (const std::string library = variable("DG_DRIVER_LIBRARY"); !library.empty())
         s.driver_library = library;
@@ -111,22 +125,28 @@ Settings parse_environment() {
     return s;
 }
 
-// Replaced settings are kept for good: references to them may be in use, and only tests replace them.
 std::atomic<const Settings*> current_settings{nullptr};
+
+// Replaced settings are kept for good: references to them may be in use, and only tests replace them.
+const Settings* keep(Settings fresh) {
+    static std::mutex mutex;
+    static auto& kept = *new std::deque<Settings>;
+    const std::lock_guard lock(mutex);
+    return &kept.emplace_back(std::move(fresh));
+}
 
 }  // namespace
 
 const Settings& settings() {
     if (const Settings* s = current_settings.load(std::memory_order_acquire)) [[likely]]
         return *s;
-    auto fresh = std::make_unique<const Settings>(parse_environment());
-    const Settings* expected = nullptr;
-    if (current_settings.compare_exchange_strong(expected, fresh.get())) return *fresh.release();
-    return *expected;
+    const Settings* fresh = keep(parse_environment());
+    const Settings* first = nullptr;
+    return current_settings.compare_exchange_strong(first, fresh) ? *fresh : *first;
 }
 
 void reload_settings() {
-    current_settings.store(new Settings(parse_environment()), std::memory_order_release);
+    current_settings.store(keep(parse_environment()), std::memory_order_release);
 }
 
 }  // namespace deep_gemm

@@ -1,5 +1,7 @@
 // A CUDA driver for tests of the launcher: no GPU, but strict about contexts, attributes and capture, and with a log.
 // It declares the driver's ABI by itself, so that it also checks what the library believes of it.
+#include <atomic>
+#include <chrono>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -7,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -40,6 +43,7 @@ std::string log_text;
 std::vector<Failure> failures;
 Context contexts[kMaxDevices];
 bool initialised = false;
+std::atomic<bool> load_waits{false}, load_entered{false}, load_released{false};
 thread_local std::vector<Context*> stack;
 thread_local int capture_mode = 0;
 thread_local bool capturing = false;
@@ -117,6 +121,10 @@ extern "C" {
 const char* fake_log() { return log_text.c_str(); }
 void fake_clear() { log_text.clear(); }
 void fake_fail(const char* call, int code, int times) { failures.push_back({call, code, times}); }
+// The next load waits until another thread calls fake_release_load; without one it fails after 20 s.
+void fake_hold_load() { load_waits = true; }
+void fake_release_load() { load_released = true; }
+int fake_load_entered() { return load_entered; }
 void fake_capture(int on) { capturing = on != 0; }
 int fake_capture_mode() { return capture_mode; }
 int fake_stack_depth() { return static_cast<int>(stack.size()); }
@@ -209,6 +217,11 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
 int cuLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count, int*, void**, unsigned) {
     FAIL_IF_PLANNED("cuLibraryLoadData");
     if (load_forbidden()) return kCaptureUnsupported;
+    load_entered = true;
+    for (int i = 0; load_waits && !load_released; ++i) {
+        if (i == 2000) return kNotFound;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     if (std::memcmp(image, "\177ELF", 4) != 0) {
         for (unsigned i = 0; i < count; ++i)
             if (options[i] == 5) std::strcpy(static_cast<char*>(values[i]), "not an ELF file");

@@ -244,3 +244,50 @@ assert _C.get_num_sms() == 64
     # The prelude opens the fake driver by the same setting; here it must not.
     code = "os.environ.update(%r)\n" % changes + code
     fake_device.run(code, environment)
+
+
+def test_other_threads_run_while_a_kernel_loads(environment):
+    """The load ends only when another Python thread says so: holding the GIL would be a deadlock, reported as an error."""
+    fake_device.run(
+        """
+import threading, time
+fake.fake_set_current(0)
+fake.fake_hold_load()
+def release():
+    while not fake.fake_load_entered():
+        time.sleep(0.001)
+    fake.fake_release_load()
+thread = threading.Thread(target=release)
+thread.start()
+gemm(*operands(256, 512, 1024))
+thread.join()
+assert "cuLaunchKernelEx" in log()[-1]
+""",
+        environment,
+    )
+
+
+def test_threads_that_ask_at_once_all_launch(environment):
+    fake_device.run(
+        """
+import threading
+errors = []
+barrier = threading.Barrier(8)
+def work(device):
+    try:
+        fake.fake_set_current(device)
+        barrier.wait()
+        for m in (64, 128, 4096):
+            gemm(*operands(m, 512, 1024, device=device))
+    except BaseException as error:
+        errors.append(error)
+threads = [threading.Thread(target=work, args=(i % 2,)) for i in range(8)]
+[t.start() for t in threads], [t.join() for t in threads]
+assert not errors, errors
+lines = log()
+assert sum("cuInit" in line for line in lines) == 1
+assert sum("cuDevicePrimaryCtxRetain" in line for line in lines) == 2
+assert sum("cuLaunchKernelEx" in line for line in lines) == 24
+""",
+        environment,
+    )

@@ -48,6 +48,21 @@ DG_DEVICE void mbarrier_wait(SmemAddr barrier, uint32_t parity) {
         : "memory");
 }
 
+// PTX ISA: mbarrier.test_wait.parity. PTX 7.1, sm_80. The same question without waiting.
+DG_DEVICE bool mbarrier_test(SmemAddr barrier, uint32_t parity) {
+    uint32_t done;
+    asm volatile(
+        "{\n\t"
+        ".reg .pred p;\n\t"
+        "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+        "selp.u32 %0, 1, 0, p;\n\t"
+        "}"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+    return done != 0;
+}
+
 // PTX ISA: cp.async.mbarrier.arrive.noinc. PTX 7.0, sm_80. Arrives when all earlier cp.async of this thread have landed;
 // the arrival is one of those the barrier was initialised for.
 DG_DEVICE void mbarrier_arrive_on_cp_async(SmemAddr barrier) {

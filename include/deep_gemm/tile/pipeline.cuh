@@ -35,6 +35,7 @@ struct PipelineCursor {
 
     DG_DEVICE void producer_acquire() const { ptx::mbarrier_wait(barriers.tile_free(stage), phase ^ 1); }
     DG_DEVICE void consumer_wait() const { ptx::mbarrier_wait(barriers.tile_full(stage), phase); }
+    DG_DEVICE bool consumer_ready() const { return ptx::mbarrier_test(barriers.tile_full(stage), phase); }
     DG_DEVICE void advance() {
         ++stage;
         if (stage == kStages) {

@@ -60,7 +60,7 @@ struct Fp8GemmContext {
 
     DG_DEVICE uint32_t num_k_blocks() const { return ceil_div<uint32_t>(args.k, kBlockK); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE Schedule schedule() const { return {args.m, args.n, static_cast<uint32_t>(kConfig.raster_group), cluster_rank}; }
+    DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
@@ -141,8 +141,8 @@ class MathTile {
           cursor_(cursor),
           feed_(feed),
           first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          a_desc_(ptx::k_major_descriptor(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
-          b_desc_(ptx::k_major_descriptor(ctx.b_stage(0))) {
+          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -164,12 +164,14 @@ class MathTile {
 
     // Multiplies wave `wave` of the stage under the cursor.
     DG_DEVICE void issue(float (&accumulators)[kFragment], int wave) {
-        const uint64_t a = a_desc_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
-        const uint64_t b = b_desc_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
+        const uint32_t a = a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
+        const uint32_t b = b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
         ptx::pin_registers(accumulators);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kBlockK / 32; ++k) ptx::WgmmaE4m3<kN>::mma(accumulators, a + k * 2, b + k * 2, k != 0);
+        for (int k = 0; k < kBlockK / 32; ++k)
+            ptx::WgmmaE4m3<kN>::mma(accumulators, ptx::k_major_descriptor(a + k * 2), ptx::k_major_descriptor(b + k * 2),
+                                    k != 0);
         ptx::wgmma_commit();
     }
 
@@ -220,37 +222,45 @@ class MathTile {
     DG_DEVICE void run_two_deep() {
         for_each_k_block([&](uint32_t k, int i) {
             const int slot = i % 2;
-            stage_[slot] = cursor_.stage;
+            const bool has_previous = i > 0 || k > 0;
             scales_[slot] = feed_.at(i);
+            // When the loads are behind, the previous stage goes back before the wait for this one, not after it.
+            bool released = false;
+            if (!Context::kSfbPerRow && has_previous && !cursor_.consumer_ready()) {
+                ptx::wgmma_wait<0>();
+                release(stage_);
+                released = true;
+            }
             cursor_.consumer_wait();
             issue(accumulators_[slot], 0);
+            if (has_previous) retire<1>(1 - slot, released);
+            stage_ = cursor_.stage;
             cursor_.advance();
-            if (i > 0 || k > 0) retire<1>(1 - slot);
         });
         if (ctx_.num_k_blocks() % 2 == 1)
-            retire<0>(0);
+            retire<0>(0, false);
         else
-            retire<0>(1);
+            retire<0>(1, false);
     }
 
-    // Promotes the K block in accumulator `slot`, leaving kStillPending newer ones in flight.
+    // Promotes the K block in accumulator `slot`, which came from stage_; leaves kStillPending newer ones in flight.
     template <int kStillPending>
-    DG_DEVICE void retire(int slot) {
+    DG_DEVICE void retire(int slot, bool released) {
         ptx::wgmma_wait<kStillPending>();
         ptx::pin_registers(accumulators_[slot]);
-        if (!Context::kSfbPerRow) release(stage_[slot]);
-        promote(accumulators_[slot], scales_[slot], stage_[slot], 0);
-        if (Context::kSfbPerRow) release(stage_[slot]);
+        if (!Context::kSfbPerRow && !released) release(stage_);
+        promote(accumulators_[slot], scales_[slot], stage_, 0);
+        if (Context::kSfbPerRow) release(stage_);
     }
 
     const Context& ctx_;
     typename Context::Cursor& cursor_;
     typename Context::Feed& feed_;
     uint32_t first_block_columns_;
-    uint64_t a_desc_, b_desc_;  // of stage 0
+    uint32_t a_low_, b_low_;  // descriptors of stage 0
     float accumulators_[kConfig.num_accumulators][kFragment];
     Scales scales_[kConfig.num_accumulators];
-    uint32_t stage_[kConfig.num_accumulators];
+    uint32_t stage_;  // of the newest K block not yet retired
 };
 
 // Sums to D through the warpgroup's own part of the staging area.
@@ -332,11 +342,11 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     ptx::launch_dependent_grid();
 
     if (warp >= Context::kMathWarps) {
-        if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<40>();
+        if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
         if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
-        if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<232>();
+        if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);
     }
     // Peers may still arrive on this CTA's barriers or write into its stages.

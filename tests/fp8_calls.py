@@ -2,12 +2,13 @@
 
 import dataclasses
 import math
+import types
 from typing import Callable, Optional
 
 import torch
 
 import deep_gemm
-from fp8_operands import random_fp8, random_scales
+from fp8_operands import random_fp8, random_scales, storage_bytes
 
 M, N, K = 64, 256, 384
 BF16, F32 = torch.bfloat16, torch.float32
@@ -91,6 +92,34 @@ def strided(field: str, shape, strides, offset=0):
     )
 
 
+class LookAlike:
+    """What another framework's tensor shows of itself. It claims to live elsewhere: nobody may touch its memory."""
+
+    def __init__(self, tensor: torch.Tensor, device: str):
+        self.shape, self.dtype, self.device = tensor.shape, tensor.dtype, torch.device(device)
+        self.tensor = tensor
+
+    def stride(self):
+        return self.tensor.stride()
+
+    def data_ptr(self):
+        return self.tensor.data_ptr()
+
+
+def stream_of(device: int) -> int:
+    """The handle of the stream that look-alikes on CUDA device `device` are used on."""
+    return 0x1000 * (1 + device)
+
+
+cuda = types.SimpleNamespace(
+    current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream_of(device))
+)
+
+
+def moved(field: str, device: str):
+    return put(**{field: lambda call: LookAlike(getattr(call, field), device)})
+
+
 def on_meta(field: str):
     return put(**{field: lambda call: getattr(call, field).to("meta")})
 
@@ -128,3 +157,42 @@ def both(*spoils):
             each(call)
 
     return spoil
+
+
+POISON = 0x5A
+
+
+def lives_here(t) -> bool:
+    """Whether `t` is a tensor whose memory can be read."""
+    return isinstance(t, torch.Tensor) and t.device.type in ("cpu", "cuda")
+
+
+def poison(t: Optional[torch.Tensor]):
+    """Overwrites every byte behind `t`, so that whatever a refused call writes there shows."""
+    if lives_here(t):
+        torch.empty(0, dtype=torch.uint8, device=t.device).set_(t.untyped_storage()).fill_(POISON)
+
+
+def still_poisoned(t: Optional[torch.Tensor]) -> bool:
+    """Whether nothing was written behind `t` since poison()."""
+    return not lives_here(t) or bool((storage_bytes(t) == POISON).all())
+
+
+def copied_to(call: Call, device: str) -> Call:
+    """The call with its tensors on `device`: one copy of each storage, so that views, gaps and overlaps stay."""
+    storages = {}
+
+    def copy(t):
+        if not lives_here(t):
+            return t
+        source = t.untyped_storage()
+        if source.data_ptr() not in storages:
+            whole = torch.empty(0, dtype=torch.uint8).set_(source)
+            storages[source.data_ptr()] = whole.to(device, copy=True).untyped_storage()
+        target = storages[source.data_ptr()]
+        return torch.empty(0, dtype=t.dtype, device=device).set_(
+            target, t.storage_offset(), t.shape, t.stride()
+        )
+
+    fields = {name: copy(getattr(call, name)) for name in ("a", "sfa", "b", "sfb", "d", "c")}
+    return dataclasses.replace(call, **fields)

@@ -25,6 +25,7 @@ struct Fp8GemmConfig {
     int num_stages;                    // depth of the A/B pipeline
     int num_accumulators;              // 1, or 2: the next product is issued before this one is promoted
     int n_parts;                       // 1, or 2: a product covers half of the tile's columns (half the accumulators)
+    int k_blocks;                      // K blocks of a stage: multiplied under one wait, each into its own accumulator
     int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
@@ -37,7 +38,7 @@ struct Fp8GemmConfig {
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
     auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
-           num_accumulators, n_parts, store_boxes, cluster_m, cluster_n] = config;
+           num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
@@ -48,6 +49,7 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
     visit("num_stages", num_stages);
     visit("num_accumulators", num_accumulators);
     visit("n_parts", n_parts);
+    visit("k_blocks", k_blocks);
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
@@ -113,9 +115,9 @@ DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return c.
 
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
-    s.a_stage = c.block_m * kBlockK;
-    s.b_stage = c.block_n * kBlockK;
-    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
+    s.a_stage = c.k_blocks * c.block_m * kBlockK;  // K block after K block
+    s.b_stage = c.k_blocks * c.block_n * kBlockK;
+    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? c.k_blocks * align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c.block_n, d_element_bytes(c));
     s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
     s.d = c.num_math_warpgroups * c.store_boxes * s.store_tile;

@@ -52,18 +52,27 @@ struct Fp8GemmContext {
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
+    static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
     static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 
     const Fp8GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
     uint32_t warp, lane, cluster_rank;
 
-    DG_DEVICE uint32_t num_k_blocks() const { return ceil_div<uint32_t>(args.k, kBlockK); }
+    // Stages a tile takes: K is rounded up to whole stages, whose excess is loaded as zeros.
+    DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kConfig.k_blocks * kBlockK); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
     DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
-    DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
-    DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
-    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
+    // Where K block `i` of stage `s` lies.
+    DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const {
+        return smem + kSmem.a_offset + s * kSmem.a_stage + i * (kSmem.a_stage / kConfig.k_blocks);
+    }
+    DG_DEVICE ptx::SmemAddr b_stage(uint32_t s, int i) const {
+        return smem + kSmem.b_offset + s * kSmem.b_stage + i * (kSmem.b_stage / kConfig.k_blocks);
+    }
+    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
+        return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
+    }
     // This math thread's first row of a tile.
     DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
 };
@@ -85,7 +94,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
-    const uint32_t stage_bytes = a_slices.rows * a_slices.count * kBlockK + Context::kSmem.b_stage;
+    const uint32_t stage_bytes = a_slices.rows * a_slices.count * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
     const uint32_t rank_m = ctx.cluster_rank % kConfig.cluster_m;
     const uint32_t rank_n = ctx.cluster_rank / kConfig.cluster_m;
     // CTAs with this rank_m differ in n: they share A. CTAs with this rank_n differ in m: they share B.
@@ -97,16 +106,20 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
-        for (uint32_t k_idx = 0; k_idx < ctx.args.k; k_idx += kBlockK, cursor.advance()) {
+        for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            if (rank_n < a_slices.count)
-                load_slice<(kConfig.cluster_n > 1)>(ctx.args.a, ctx.a_stage(cursor.stage), full, k_idx, tile.m_idx,
-                                                    rank_n * a_slices.rows, a_mask, policy);
-            load_slice<(kConfig.cluster_m > 1)>(ctx.args.b, ctx.b_stage(cursor.stage), full, k_idx, tile.n_idx,
-                                                rank_m * (kConfig.block_n / kConfig.cluster_m), b_mask, policy);
+#pragma unroll
+            for (int i = 0; i < kConfig.k_blocks; ++i) {
+                const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
+                if (rank_n < a_slices.count)
+                    load_slice<(kConfig.cluster_n > 1)>(ctx.args.a, ctx.a_stage(cursor.stage, i), full, k_idx,
+                                                        tile.m_idx, rank_n * a_slices.rows, a_mask, policy);
+                load_slice<(kConfig.cluster_m > 1)>(ctx.args.b, ctx.b_stage(cursor.stage, i), full, k_idx, tile.n_idx,
+                                                    rank_m * (kConfig.block_n / kConfig.cluster_m), b_mask, policy);
+            }
         }
     }
 }
@@ -119,23 +132,25 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     for (TileCoord tile; schedule.next(tile);) {
         copier.restart(tile.n_idx);
-        for (uint32_t k = 0; k < ctx.num_k_blocks(); ++k, cursor.advance()) {
+        for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            copier.copy(ctx.sfb_stage(cursor.stage));
+            for (int i = 0; i < kConfig.k_blocks; ++i)
+                if ((k * kConfig.k_blocks + i) * kBlockK < ctx.args.k) copier.copy(ctx.sfb_stage(cursor.stage, i));
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
 }
 
-// One math warpgroup's work on one tile: issue the products of a K block, retire them into the sums.
+// One math warpgroup's work on one tile: issue products, retire them into the sums. A product is what one commit covers:
+// for each K block of a stage, 64 rows (a wave) by all or half of the tile's columns (a part).
 template <Fp8GemmConfig kConfig>
 class MathTile {
   public:
     using Context = Fp8GemmContext<kConfig>;
     static constexpr int kN = kConfig.block_n;
-    static constexpr int kFragment = kN / 2;  // registers of one 64-row wave
     static constexpr int kPartN = kN / kConfig.n_parts;
-    static constexpr int kUnits = Context::kWaves * kConfig.n_parts;  // products of a K block: wave by wave, part by part
+    static constexpr int kProducts = Context::kWaves * kConfig.n_parts;  // of a stage: wave by wave, part by part
+    static constexpr int kKBlocks = kConfig.k_blocks;
 
     DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
                        uint32_t n_idx)
@@ -143,12 +158,12 @@ class MathTile {
           cursor_(cursor),
           feed_(feed),
           first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
-          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0))) {
+          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
-            for (int i = 0; i < kFragment; ++i) sums[wave][i] = 0.0f;
+            for (int i = 0; i < kN / 2; ++i) sums[wave][i] = 0.0f;
     }
 
     // Walks all of K.
@@ -159,40 +174,55 @@ class MathTile {
             run_one_deep();
     }
 
-    float sums[Context::kWaves][kFragment];
+    float sums[Context::kWaves][kN / 2];
 
   private:
-    using Scales = typename Context::Feed::Scales;
+    struct Accumulators {
+        float k_block[kKBlocks][kPartN / 2];
+    };
+    struct StageScales {
+        typename Context::Feed::Scales k_block[kKBlocks];
+    };
 
-    // Starts product `unit` of the stage under the cursor.
-    DG_DEVICE void issue(float (&accumulators)[kPartN / 2], int unit) {
-        const int wave = unit / kConfig.n_parts, part = unit % kConfig.n_parts;
+    // Starts product `product` of the stage under the cursor.
+    DG_DEVICE void issue(Accumulators& accumulators, int product) {
+        const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
         const uint32_t a = a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
         const uint32_t b = b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4) + part * (kPartN * kBlockK >> 4);
-        ptx::pin_registers(accumulators);
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kBlockK / 32; ++k)
-            ptx::WgmmaE4m3<kPartN>::mma(accumulators, ptx::k_major_descriptor(a + k * 2),
-                                        ptx::k_major_descriptor(b + k * 2), k != 0);
+        for (int i = 0; i < kKBlocks; ++i)
+#pragma unroll
+            for (int k = 0; k < kBlockK / 32; ++k)
+                ptx::WgmmaE4m3<kPartN>::mma(
+                    accumulators.k_block[i],
+                    ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2),
+                    ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2), k != 0);
         ptx::wgmma_commit();
     }
 
-    // Waits for all but the newest kStillPending products, then promotes product kUnit of `stage`; the last product of a
-    // K block gives the stage back (before the promotion, unless that still reads SFB from it).
-    template <int kStillPending, int kUnit>
-    DG_DEVICE void retire(float (&accumulators)[kPartN / 2], const Scales& scales, uint32_t stage, bool any = true) {
-        constexpr int kWave = kUnit / kConfig.n_parts, kFirst = kUnit % kConfig.n_parts * kPartN;
-        constexpr bool kLast = kUnit == kUnits - 1;
-        float* part_sums = sums[kWave] + kFirst / 2;
+    // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
+    // a stage gives it back (before the promotion, unless that still reads SFB from it), if there is one (`any`).
+    template <int kStillPending, int kProduct>
+    DG_DEVICE void retire(Accumulators& accumulators, const StageScales& scales, uint32_t stage, bool any = true) {
+        constexpr int kWave = kProduct / kConfig.n_parts, kFirst = kProduct % kConfig.n_parts * kPartN;
+        constexpr bool kLast = kProduct == kProducts - 1;
         ptx::wgmma_wait<kStillPending>();
-        ptx::pin_registers(accumulators);
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
         if (kLast && !Context::kSfbPerRow && any) release(stage);
-        if constexpr (Context::kSfbPerRow)
-            promote_by_column<kPartN>(accumulators, part_sums, scales.value[kWave],
-                                      ctx_.sfb_stage(stage) + kFirst * sizeof(float), ctx_.lane);
-        else
-            promote_by_block<kN, kFirst, kPartN>(accumulators, part_sums, scales.value[kWave], first_block_columns_);
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i) {
+            float* part_sums = sums[kWave] + kFirst / 2;
+            const auto& scale = scales.k_block[i].value[kWave];
+            if constexpr (Context::kSfbPerRow)
+                promote_by_column<kPartN>(accumulators.k_block[i], part_sums, scale,
+                                          ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane);
+            else
+                promote_by_block<kN, kFirst, kPartN>(accumulators.k_block[i], part_sums, scale, first_block_columns_);
+        }
         if (kLast && Context::kSfbPerRow && any) release(stage);
     }
 
@@ -200,11 +230,11 @@ class MathTile {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
-    // Calls step(k, i) for every K block, i being its place in the batch of scales.
+    // Calls step(k, i) for every stage `k` of K, i being its place among those whose scales are loaded together.
     template <typename Step>
-    DG_DEVICE void for_each_k_block(const Step& step) {
-        constexpr int kBatch = Context::kScaleBatch;
-        const uint32_t num_k = ctx_.num_k_blocks();
+    DG_DEVICE void for_each_stage(const Step& step) {
+        constexpr int kBatch = Context::kScaleBatch / kKBlocks;
+        const uint32_t num_k = ctx_.num_k_stages();
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kBatch) {
             feed_.turn();
@@ -214,52 +244,61 @@ class MathTile {
         }
     }
 
-    // One accumulator: the other warpgroups' products run while this one promotes.
+    DG_DEVICE StageScales read_scales(int i) const {
+        StageScales scales;
+#pragma unroll
+        for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(i * kKBlocks + block);
+        return scales;
+    }
+
+    // One product at a time: the other warpgroups' run while this one is promoted.
     DG_DEVICE void run_one_deep() {
-        for_each_k_block([&](uint32_t, int i) {
-            const Scales scales = feed_.at(i);
+        for_each_stage([&](uint32_t, int i) {
+            const StageScales scales = read_scales(i);
             cursor_.consumer_wait();
-            for_each_unit([&](auto unit) {
-                issue(accumulators_[0], unit.value);
-                retire<0, unit.value>(accumulators_[0], scales, cursor_.stage);
+            for_each_product([&](auto product) {
+                issue(accumulators_[0], product.value);
+                retire<0, product.value>(accumulators_[0], scales, cursor_.stage);
             });
             cursor_.advance();
         });
     }
 
-    // Two accumulators: the next product is already running while this one is promoted.
+    // Two products: the next one is already running while this one is promoted.
     DG_DEVICE void run_two_deep() {
         // Before the first product there is none to retire: zeros stand in for it, so that the loop has no special case.
 #pragma unroll
-        for (int r = 0; r < kPartN / 2; ++r) accumulators_[1][r] = 0.0f;
+        for (int i = 0; i < kKBlocks; ++i)
+#pragma unroll
+            for (int r = 0; r < kPartN / 2; ++r) accumulators_[1].k_block[i][r] = 0.0f;
         scales_[1] = {};
         stage_ = cursor_.stage;
-        for_each_k_block([&](uint32_t k, int i) {
-            scales_[i % 2] = feed_.at(i);
+        for_each_stage([&](uint32_t k, int i) {
+            scales_[i % 2] = read_scales(i);
             cursor_.consumer_wait();
-            for_each_unit([&](auto unit) {
-                constexpr int kUnit = unit.value;
-                const int slot = (i * kUnits + kUnit) % 2;
-                issue(accumulators_[slot], kUnit);
-                if constexpr (kUnit > 0)
-                    retire<1, kUnit - 1>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
+            for_each_product([&](auto product) {
+                constexpr int kProduct = product.value;
+                const int slot = (i * kProducts + kProduct) % 2;
+                issue(accumulators_[slot], kProduct);
+                if constexpr (kProduct > 0)
+                    retire<1, kProduct - 1>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
                 else
-                    retire<1, kUnits - 1>(accumulators_[1 - slot], scales_[1 - i % 2], stage_, i > 0 || k > 0);
+                    retire<1, kProducts - 1>(accumulators_[1 - slot], scales_[1 - i % 2], stage_, i > 0 || k > 0);
             });
             stage_ = cursor_.stage;
             cursor_.advance();
         });
-        if (ctx_.num_k_blocks() % 2 == 1)
-            retire<0, kUnits - 1>(accumulators_[(kUnits - 1) % 2], scales_[0], stage_);
+        if (ctx_.num_k_stages() % 2 == 1)
+            retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
-            retire<0, kUnits - 1>(accumulators_[1], scales_[1], stage_);
+            retire<0, kProducts - 1>(accumulators_[1], scales_[1], stage_);
     }
 
-    template <int kUnit = 0, typename Step>
-    DG_DEVICE void for_each_unit(const Step& step) {
-        if constexpr (kUnit < kUnits) {
-            step(IntConstant<kUnit>{});
-            for_each_unit<kUnit + 1>(step);
+    template <int kProduct = 0, typename Step>
+    DG_DEVICE void for_each_product(const Step& step) {
+        if constexpr (kProduct < kProducts) {
+            step(IntConstant<kProduct>{});
+            for_each_product<kProduct + 1>(step);
         }
     }
 
@@ -268,9 +307,9 @@ class MathTile {
     typename Context::Feed& feed_;
     uint32_t first_block_columns_;
     uint32_t a_low_, b_low_;  // descriptors of stage 0
-    float accumulators_[kConfig.num_accumulators][kPartN / 2];
-    Scales scales_[kConfig.num_accumulators];
-    uint32_t stage_;  // of the last K block, whose last product is not yet retired
+    Accumulators accumulators_[kConfig.num_accumulators];
+    StageScales scales_[kConfig.num_accumulators];
+    uint32_t stage_;  // of the last product, which is not yet retired
 };
 
 // Adds C and stores through the warpgroup's own part of the staging area.

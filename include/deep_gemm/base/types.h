@@ -25,6 +25,7 @@ namespace deep_gemm {
 enum class Dtype : uint8_t {
     kF8E4M3,    // torch.float8_e4m3fn
     kF8E8M0,    // torch.float8_e8m0fnu, a scaling factor stored as its exponent
+    kF8E5M2,
     kF4E2M1x2,  // torch.float4_e2m1fn_x2, two codes a byte, low nibble first
     kBf16,
     kF16,
@@ -32,6 +33,8 @@ enum class Dtype : uint8_t {
     kF64,
     kI8,
     kU8,
+    kBool,
+    kI16,
     kI32,
     kI64,
     kOther,

@@ -32,6 +32,27 @@ struct Fp8GemmConfig {
     constexpr bool operator==(const Fp8GemmConfig&) const = default;
 };
 
+// Calls visit("name", field) for every field, in order: printing, reading and naming a config all walk this one list.
+// The binding does not compile when a field is missing here.
+template <typename Config, typename Visitor>
+constexpr void visit_fields(Config& config, Visitor&& visit) {
+    auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
+           num_accumulators, n_parts, store_boxes, cluster_m, cluster_n] = config;
+    visit("sfb_granularity", sfb_granularity);
+    visit("grouping", grouping);
+    visit("d_dtype", d_dtype);
+    visit("has_c", has_c);
+    visit("block_m", block_m);
+    visit("block_n", block_n);
+    visit("num_math_warpgroups", num_math_warpgroups);
+    visit("num_stages", num_stages);
+    visit("num_accumulators", num_accumulators);
+    visit("n_parts", n_parts);
+    visit("store_boxes", store_boxes);
+    visit("cluster_m", cluster_m);
+    visit("cluster_n", cluster_n);
+}
+
 // SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.
 struct ScaleArgs {
     const float* data;

@@ -207,7 +207,7 @@ class MathTile {
         const uint32_t num_k = ctx_.num_k_blocks();
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kBatch) {
-            feed_.turn(k);
+            feed_.turn();
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (k + i < num_k) step(k + i, i);

@@ -1,0 +1,5 @@
+#include "simt/families.h"
+
+namespace emu {
+FamilyTable tcgen05_families() { return {}; }
+}  // namespace emu

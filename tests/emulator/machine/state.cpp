@@ -42,6 +42,10 @@ Accessor Exec::async_accessor(uint16_t actor, uint32_t time, const Clock& knowle
     return who;
 }
 
+void note_remote_access(Exec& x, Cta& cta) {
+    if (&cta != &x.cta) cta.remote_accesses[x.warp.actor] = {x.warp.knowledge[x.warp.actor], x.instr->line};
+}
+
 void park(Exec& x, Wait wait) {
     wait.pc = x.pc;
     for_lanes(wait.lanes, [&](int lane) { x.warp.pc[static_cast<size_t>(lane)] = x.pc; });

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <unordered_map>
@@ -126,11 +127,15 @@ struct Cta {
     std::vector<uint8_t> smem;
     std::vector<Cell> cells;
     std::vector<Warp> warps;
-    std::unordered_map<uint32_t, MBarrier> barriers;  // by offset in the CTA's window
+    std::map<uint32_t, MBarrier> barriers;  // by offset in the CTA's window
     std::array<NamedBarrier, 16> named;
     std::vector<uint32_t> proxy_fences;  // per thread
     std::vector<uint32_t> init_fences;   // per thread: fence.mbarrier_init or cluster arrive
     Tmem tmem;
+    // Accesses of other CTAs by actor; this CTA must know of all of them before it exits.
+    struct RemoteAccess { uint32_t time; int line; };
+    std::map<uint16_t, RemoteAccess> remote_accesses;
+    Clock exit_knowledge;
     uint32_t live_threads = 0;
     bool has_exited() const { return live_threads == 0; }
 };
@@ -197,6 +202,9 @@ void park(Exec& x, Wait wait);
 void wake(Warp& warp, const Wait& wait);
 // Sets the pc of lanes that have executed a kSplit instruction.
 void pass(Exec& x, LaneMask lanes);
+
+// Remembers that this warp has touched another CTA's shared memory or barrier.
+void note_remote_access(Exec& x, Cta& cta);
 
 // Publishes what the warp knows and moves it into a new epoch.
 void release(Warp& warp, Clock& into);

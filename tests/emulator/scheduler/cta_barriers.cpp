@@ -54,6 +54,14 @@ void check_leaks(Cta& cta) {
         if (cta.tmem.owner[column]) fault("CTA %u exits with tensor memory column %zu still allocated", cta.rank, column);
 }
 
+// A peer's access that this CTA has not waited for could as well come after the exit.
+void check_remote_accesses(Cta& cta) {
+    if (!cta.cluster->launch->shadow.is_enabled) return;
+    for (const auto& [actor, access] : cta.remote_accesses)
+        if (access.time > cta.exit_knowledge[actor])
+            fault("CTA %u exits without having waited for the access of another CTA at PTX line %d to its shared memory", cta.rank, access.line);
+}
+
 void check_lane_exit(const Warp& warp) {
     if (warp.hazard_count) fault("warp %d exits while asynchronous results are due: wait for wgmma or tcgen05.ld first", warp.index);
     if (warp.has_open_bulk) fault("warp %d exits with bulk stores that were never committed", warp.index);
@@ -124,9 +132,13 @@ void exit_lanes(Exec& x, LaneMask lanes) {
     const auto count = uint32_t(std::popcount(lanes));
     x.cta.live_threads -= count;
     x.cluster.live_threads -= count;
+    x.cta.exit_knowledge.join(warp.knowledge);
     if (warp.live() == 0) check_lane_exit(warp);
     retry_collectives(warp);
-    if (x.cta.live_threads == 0) check_leaks(x.cta);
+    if (x.cta.live_threads == 0) {
+        check_leaks(x.cta);
+        check_remote_accesses(x.cta);
+    }
     for (uint32_t id = 0; id < x.cta.named.size(); ++id)
         if (x.cta.named[id].counts_all) settle_named(x.cta, id);
     settle_cluster(x.cluster);

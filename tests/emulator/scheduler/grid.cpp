@@ -87,9 +87,11 @@ class GridRun {
     void unblock() {
         for (auto& cluster : resident_)
             if (drain_one(*cluster, launch_.random)) return;
+        // The report is written while the lanes still wait, so that it can say for what.
+        if (++timeouts_ > kTimeoutRounds) return lose_patience("deadlock: no lane can run");
         bool any = false;
         for (auto& cluster : resident_) any |= time_out_waits(*cluster);
-        if (!any || ++timeouts_ > kTimeoutRounds) lose_patience("deadlock: no lane can run");
+        if (!any) lose_patience("deadlock: no lane can run");
     }
 
     void lose_patience(const char* what) {

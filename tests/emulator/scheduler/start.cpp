@@ -99,6 +99,8 @@ void start_cta(Launch& launch, Cluster& cluster, Cta& cta, uint32_t rank) {
     cta.smem.assign(launch.smem_bytes(), kFreshSmem);
     if (launch.shadow.is_enabled) cta.cells.assign(launch.smem_bytes() / 4 + 1, Cell{});
     cta.barriers.clear();
+    cta.remote_accesses.clear();
+    cta.exit_knowledge.clear();
     cta.named.fill({});
     cta.tmem = {};
     cta.live_threads = launch.block.count();

@@ -13,6 +13,7 @@ uint8_t* access_shared(Exec& x, int lane, uint64_t address, uint32_t bytes, Use 
         shadow_shared(x, place, bytes, use, who);
     }
     if (use != Use::kRead && use != Use::kNone) ++x.launch.progress;
+    note_remote_access(x, *place.cta);
     return place.bytes();
 }
 

@@ -92,6 +92,7 @@ Step barrier_arrive(Exec& x, const Instr& i, LaneMask mask) {
         MBarrier& barrier = find_barrier(cta, place.offset, i.opcode.c_str());
         check_barrier_use(x, cta, barrier, place.offset, &cta != &x.cta);
         const int64_t value = has_value ? int64_t(uint32_t(x.slot(i.operands[op.address + 1].slot)[l])) : 1;
+        note_remote_access(x, cta);
         if (op.has_state) x.slot(i.d)[l] = barrier.phase;
         if (op.expects_tx) expect_tx(cta, place.offset, value);
         if (!op.arrives) return;

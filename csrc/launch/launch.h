@@ -1,0 +1,58 @@
+// Driver API by dlopen, per-device state, tensor maps, kernel launch. Knows nothing of plans or sources.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <deep_gemm/base/types.h>
+
+namespace deep_gemm::launch {
+
+using StreamHandle = void*;  // CUstream
+
+// Facts of one device, read once from the driver.
+struct DeviceInfo {
+    int index = 0;
+    int major = 0, minor = 0;
+    int sm_count = 0;
+    int smem_per_block = 0;  // opt-in limit, bytes
+    int clock_khz = 0;
+    std::string name;
+};
+const DeviceInfo& device_info(int device);  // throws Error when there is no driver or no such device
+bool driver_available();                    // false, without throwing, when the driver library is missing or has no device
+
+// A loaded kernel of one device. Immutable after creation, lives for the process.
+class Kernel;
+
+struct KernelImage {
+    const void* bytes;
+    std::size_t size;
+    const char* entry;
+    int smem_bytes;    // dynamic shared memory it will be launched with
+    int cluster_size;  // > 8 asks for the non-portable attribute
+};
+// Loads on `device` (legal during stream capture: the load runs in relaxed capture mode). Throws Error if the image does not load.
+std::shared_ptr<const Kernel> load_kernel(int device, const KernelImage& image);
+
+struct LaunchShape {
+    uint32_t grid = 1, threads = 1, cluster = 1;
+    uint32_t smem_bytes = 0;
+    bool programmatic_dependent_launch = false;
+};
+// One cuLaunchKernelEx with a single by-value argument struct. The device's primary context is made current if it is not.
+void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
+
+// A 2-D tile map with 128-byte swizzle: the one encoder of the library.
+struct TileMapSpec {
+    const void* data;
+    int element_bytes;          // 1 (uint8), 2 (bf16), 4 (f32)
+    uint64_t inner, outer;      // extents in elements
+    uint64_t outer_stride;      // bytes, a multiple of 16
+    uint32_t box_inner, box_outer;
+};
+TensorMap encode_tile_map(const TileMapSpec& spec);
+
+}  // namespace deep_gemm::launch

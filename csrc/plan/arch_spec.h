@@ -1,0 +1,22 @@
+// The numbers of a device that planning needs: filled from the driver, or from a table when planning without a GPU.
+#pragma once
+
+#include <cstdint>
+
+namespace deep_gemm::plan {
+
+struct ArchSpec {
+    int major = 9, minor = 0;
+    int sm_count = 132;          // all of the device's SMs: decides what changes bits
+    int usable_sms = 132;        // set_num_sms: decides only the grid
+    int smem_per_block = 232448; // opt-in limit, bytes
+    double clock_ghz = 1.7;      // sustained under load
+    double dram_tb_per_s = 4.2;  // measured device-to-device copy
+    double l2_tb_per_s = 5.5;
+    bool operator==(const ArchSpec&) const = default;
+};
+
+// The H200 of docs/benchmarks, for plans printed without a device.
+inline constexpr ArchSpec kH200{};
+
+}  // namespace deep_gemm::plan

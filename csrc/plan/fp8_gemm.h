@@ -1,0 +1,68 @@
+// problem extents + ArchSpec -> plan: enumerate candidates, reject with a reason, score, pick. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+
+#include "plan/arch_spec.h"
+
+namespace deep_gemm::plan {
+
+// What of a problem may choose a config: never an address or a stride.
+struct Fp8GemmShape {
+    int64_t m, n, k;
+    ScaleGranularity sfb_granularity;
+    Dtype d_dtype;
+    bool has_c;
+    bool operator==(const Fp8GemmShape&) const = default;
+};
+
+struct Fp8GemmPlan {
+    Fp8GemmConfig config{};
+    int cluster = 1;         // CTAs in a cluster
+    int grid = 0;            // CTAs, a multiple of `cluster`
+    int threads = 0;
+    int smem_bytes = 0;
+    double estimate_us = 0;  // the cost model's time: lower is better
+};
+
+struct Rejection {
+    Fp8GemmConfig config;
+    std::string reason;
+};
+
+struct Fp8GemmChoice {
+    Fp8GemmPlan best;
+    std::vector<Fp8GemmPlan> runners_up;  // by rising estimate
+    std::vector<Rejection> rejected;
+};
+
+// Picks the plan; throws Error naming what is supported if the architecture has no kernel.
+Fp8GemmPlan plan_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
+
+// The same decision with everything that led to it, for printing and tests.
+Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
+
+// The plan that runs a given config on `shape` (grid, cluster, threads, shared memory), without scoring it against others.
+Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch);
+
+// All distinct configs that plans over m in [m_min, m_max] use, and the M at which the choice changes.
+struct MBreakPoint {
+    int64_t m;
+    Fp8GemmConfig config;
+};
+std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max, const ArchSpec& arch);
+
+std::string describe(const Fp8GemmConfig& config);  // "128x192x128 stages=6 warpgroups=2 cluster=2x1 ..."
+std::string describe(const Fp8GemmChoice& choice);
+
+// The kernel source for a config: what jit compiles. `entry` is the extern "C" symbol.
+struct KernelSource {
+    std::string entry;
+    std::string text;
+};
+KernelSource print_source(const Fp8GemmConfig& config, const ArchSpec& arch);
+
+}  // namespace deep_gemm::plan

@@ -1,0 +1,54 @@
+// Vocabulary shared by the host layer and the device code.
+#pragma once
+
+#ifdef __CUDACC_RTC__
+// NVRTC brings no standard headers: the widths below are fixed by the CUDA ABI.
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+#define DG_DEVICE __device__ __forceinline__
+#define DG_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#include <cstdint>
+#define DG_DEVICE
+#define DG_HOST_DEVICE inline
+#endif
+
+namespace deep_gemm {
+
+// Element types of tensors, as the contract names them.
+enum class Dtype : uint8_t {
+    kF8E4M3,    // torch.float8_e4m3fn
+    kF8E8M0,    // torch.float8_e8m0fnu, a scaling factor stored as its exponent
+    kF4E2M1x2,  // torch.float4_e2m1fn_x2, two codes a byte, low nibble first
+    kBf16,
+    kF16,
+    kF32,
+    kF64,
+    kI8,
+    kU8,
+    kI32,
+    kI64,
+    kOther,
+};
+
+// Which extent of a matrix operand is contiguous, as `nt` sees it.
+enum class Major : uint8_t { kK, kMn };
+
+// How the rows (or K) of a GEMM are divided among groups.
+enum class Grouping : uint8_t { kDense };
+
+// How scaling factors cover one operand: one factor per row, or one per block of 128 rows; always one per 128 of K.
+enum class ScaleGranularity : uint8_t { kPerRow, kPerBlock };
+
+// An encoded tensor map (CUtensorMap): opaque, passed by value as a kernel argument.
+struct alignas(64) TensorMap {
+    uint64_t words[16];
+};
+
+}  // namespace deep_gemm

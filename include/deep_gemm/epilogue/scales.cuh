@@ -1,0 +1,157 @@
+// Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
+//   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
+//     and multiplies another K block's factors, a whole batch ahead of use; a shuffle hands them round.
+//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages.
+#pragma once
+
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/ptx/cp_async.cuh>
+#include <deep_gemm/ptx/matrix.cuh>
+
+namespace deep_gemm {
+
+// What one thread's accumulators of one K block are multiplied with: two rows a 64-row wave, 8 apart, times the SFB of each
+// 128-column block the tile touches (kBlocks; 0 if SFB is per row: then SFA alone).
+template <int kWaves, int kBlocks>
+struct RowScales {
+    float value[kWaves][2][kBlocks == 0 ? 1 : kBlocks];
+};
+
+// Feeds a math thread the scales of consecutive K blocks, kBatch (4 or 8) at a time. The next batch is in flight while
+// this one is used: short K blocks need the longer batch to cover a load's latency.
+template <int kWaves, int kBlocks, int kBatch>
+class ScaleFeed {
+  public:
+    using Scales = RowScales<kWaves, kBlocks>;
+
+    // Follows with restart().
+    DG_DEVICE ScaleFeed(const Fp8GemmArgs& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
+
+    // Turns to the tile whose first column is `column`, at this thread's first `row`; starts its first loads.
+    DG_DEVICE void restart(uint32_t row, uint32_t column) {
+        // Rows and columns past the matrix use the last one's factors: their results are never stored.
+#pragma unroll
+        for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const uint32_t r = min_of(row + wave * kWgmmaM + half * 8, args_.m - 1);
+                row_[wave][half] = args_.sfa.data + static_cast<int64_t>(r) * args_.sfa.stride_mn;
+            }
+#pragma unroll
+        for (int i = 0; i < kBlocks; ++i) {
+            const uint32_t last = ceil_div<uint32_t>(args_.n, kScaleBlock) - 1;
+            const uint32_t block = min_of(column / kScaleBlock + i, last);
+            block_[i] = args_.sfb.data + static_cast<int64_t>(block) * args_.sfb.stride_mn;
+        }
+        load(0);
+    }
+
+    // Makes the batch that starts at K block `k` current and starts loading the one after it.
+    DG_DEVICE void turn(uint32_t k) {
+#pragma unroll
+        for (int group = 0; group < kGroups; ++group)
+#pragma unroll
+            for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const float sfa = incoming_[group].sfa[wave][half];
+                    float(&current)[kColumns] = current_[group].value[wave][half];
+                    if constexpr (kBlocks == 0) current[0] = sfa;
+#pragma unroll
+                    for (int i = 0; i < kBlocks; ++i) current[i] = sfa * incoming_[group].sfb[i];
+                }
+        load(k + kBatch);
+    }
+
+    // The scales of the batch's K block `index`, a constant after unrolling.
+    DG_DEVICE Scales at(int index) const {
+        Scales scales;
+#pragma unroll
+        for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+#pragma unroll
+                for (int i = 0; i < kColumns; ++i)
+                    scales.value[wave][half][i] =
+                        __shfl_sync(0xffffffff, current_[index / 4].value[wave][half][i], index % 4, 4);
+        return scales;
+    }
+
+  private:
+    static constexpr int kGroups = kBatch / 4;
+    static constexpr int kColumns = kBlocks == 0 ? 1 : kBlocks;
+    struct Factors {
+        float sfa[kWaves][2];
+        float sfb[kColumns];
+    };
+
+    // Starts loading K blocks first .. first + kBatch - 1: of each four, this lane's.
+    DG_DEVICE void load(uint32_t first) {
+        const uint32_t last = ceil_div<uint32_t>(args_.k, kBlockK) - 1;
+#pragma unroll
+        for (int group = 0; group < kGroups; ++group) {
+            const int64_t k = min_of(first + group * 4 + quad_lane_, last);
+#pragma unroll
+            for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    incoming_[group].sfa[wave][half] = ptx::load_global_f32(row_[wave][half] + k * args_.sfa.stride_k);
+#pragma unroll
+            for (int i = 0; i < kBlocks; ++i)
+                incoming_[group].sfb[i] = ptx::load_global_f32(block_[i] + k * args_.sfb.stride_k);
+        }
+    }
+
+    const Fp8GemmArgs& args_;
+    const uint32_t quad_lane_;
+    const float* row_[kWaves][2];
+    const float* block_[kColumns];
+    Scales current_[kGroups];
+    Factors incoming_[kGroups];
+};
+
+// Copies a tile's factors, kCount of them, one K block after another: by one warp, four columns a lane.
+template <int kCount>
+class ColumnScaleCopier {
+  public:
+    static_assert(kCount <= 256);
+
+    DG_DEVICE ColumnScaleCopier(const ScaleArgs& scales, uint32_t n, uint32_t lane) : scales_(scales), n_(n), lane_(lane) {
+        const bool aligned = (reinterpret_cast<uint64_t>(scales.data) | static_cast<uint64_t>(scales.stride_k * 4)) % 16 == 0;
+        vector_ = scales.stride_mn == 1 && aligned;
+    }
+
+    // Turns to the tile whose first column is `column`.
+    DG_DEVICE void restart(uint32_t column) {
+        first_ = column + lane_ * 4;
+        source_ = scales_.data + first_ * scales_.stride_mn;
+    }
+
+    // Copies the current K block's factors to `destination` and moves to the next; columns past the matrix are left alone.
+    DG_DEVICE void copy(ptx::SmemAddr destination) {
+#pragma unroll
+        for (uint32_t i = 0; i < kCount; i += 128) {
+            const uint32_t column = i + lane_ * 4;
+            if (column < kCount) copy_four(destination + column * sizeof(float), source_ + i * scales_.stride_mn, first_ + i);
+        }
+        source_ += scales_.stride_k;
+    }
+
+  private:
+    DG_DEVICE void copy_four(ptx::SmemAddr destination, const float* source, uint32_t column) const {
+        const uint32_t count = column < n_ ? min_of(n_ - column, 4u) : 0;
+        if (vector_) {
+            if (count != 0) ptx::cp_async_16(destination, source, count * sizeof(float));
+            return;
+        }
+        for (uint32_t i = 0; i < count; ++i) ptx::cp_async_4(destination + i * sizeof(float), source + i * scales_.stride_mn);
+    }
+
+    const ScaleArgs& scales_;
+    const uint32_t n_, lane_;
+    bool vector_;  // four neighbouring factors are one aligned 16-byte word
+    uint32_t first_;
+    const float* source_;
+};
+
+}  // namespace deep_gemm

@@ -1,0 +1,106 @@
+// The treaty between host and device for `D[M,N] = C + (A * SFA) @ (B * SFB)^T` with FP8 operands.
+// The planner fills a Fp8GemmConfig, the source printer prints it, the kernel is a template over it;
+// the launcher fills a Fp8GemmArgs, which the kernel receives by value. Nothing here depends on a GPU.
+#pragma once
+
+#include <deep_gemm/base/math.h>
+#include <deep_gemm/base/types.h>
+
+namespace deep_gemm {
+
+inline constexpr int kBlockK = 128;             // one scaling factor, and one 128-byte swizzle span, of K
+inline constexpr int kScaleBlock = 128;         // rows of B that share a factor under ScaleGranularity::kPerBlock
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kWgmmaM = 64;
+
+// Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
+struct Fp8GemmConfig {
+    ScaleGranularity sfb_granularity;  // kPerBlock: "1D2D", kPerRow: "1D1D"; SFA is always per row
+    Grouping grouping;
+    Dtype d_dtype;                     // kBf16 or kF32
+    bool has_c;                        // add C in the epilogue
+    int block_m;                       // rows of D in a tile: 64 per math warpgroup and wave
+    int block_n;                       // columns of D in a tile, a multiple of 8
+    int num_math_warpgroups;           // 1 or 2, stacked along M
+    int num_stages;                    // depth of the A/B pipeline
+    int num_accumulators;              // 1, or 2: the next K block is issued before this one is promoted
+    int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
+    int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
+    int raster_group;                  // tiles along M walked together before N advances (L2 reuse)
+
+    constexpr bool operator==(const Fp8GemmConfig&) const = default;
+};
+
+// SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.
+struct ScaleArgs {
+    const float* data;
+    int64_t stride_mn;
+    int64_t stride_k;
+};
+
+// How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
+// loaded: rows out of bounds cost as much as real ones.
+struct SliceArgs {
+    uint32_t rows;   // rows of a slice
+    uint32_t count;  // slices that hold rows, at most cluster_n
+};
+
+DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) {
+    const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
+    const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
+    const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
+    return {rows, ceil_div(tile_rows, rows)};
+}
+
+struct Fp8GemmArgs {
+    TensorMap a;  // 2-D (K, M) uint8, box (128, a_slices.rows), 128-byte swizzle
+    TensorMap b;  // 2-D (K, N) uint8, box (128, block_n / cluster_m), 128-byte swizzle
+    TensorMap d;  // 2-D (N, M) of d_dtype, box (store_n, 64), swizzle 128 bytes
+    ScaleArgs sfa;
+    ScaleArgs sfb;
+    const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
+    int64_t c_stride_m;
+    uint32_t m, n, k;
+    SliceArgs a_slices;
+};
+
+// Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
+struct Fp8GemmSmem {
+    int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
+    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all of D
+    int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
+    int total;                       // dynamic shared memory to ask for, alignment slack included
+};
+
+// Columns of one D store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
+DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
+    int best = 8;
+    for (int columns = 8; columns * element_bytes <= 128; columns += 8)
+        if (block_n % columns == 0) best = columns;
+    return best;
+}
+
+DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return c.d_dtype == Dtype::kF32 ? 4 : 2; }
+
+DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
+    Fp8GemmSmem s{};
+    s.a_stage = c.block_m * kBlockK;
+    s.b_stage = c.block_n * kBlockK;
+    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
+    s.store_n = store_columns(c.block_n, d_element_bytes(c));
+    s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
+    s.d = (c.block_n / s.store_n) * (c.block_m / kWgmmaM) * s.store_tile;
+    s.d_offset = 0;
+    s.a_offset = s.d_offset + s.d;
+    s.b_offset = s.a_offset + c.num_stages * s.a_stage;
+    s.sfb_offset = s.b_offset + c.num_stages * s.b_stage;
+    s.barrier_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
+    s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
+    return s;
+}
+
+DG_HOST_DEVICE constexpr int num_threads(const Fp8GemmConfig& c) {
+    return (c.num_math_warpgroups + 1) * kWarpgroupThreads;
+}
+
+}  // namespace deep_gemm

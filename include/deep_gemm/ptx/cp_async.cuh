@@ -1,0 +1,88 @@
+// Asynchronous copies: bulk tensor copies by the TMA unit, and 4-byte copies for layouts that TMA cannot address.
+#pragma once
+
+#include <deep_gemm/ptx/address.cuh>
+
+namespace deep_gemm::ptx {
+
+// PTX ISA: prefetch.tensormap. PTX 8.0, sm_90. A hint: fetches the descriptor ahead of its first use.
+DG_DEVICE void prefetch_tensor_map(const TensorMap& map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+// PTX ISA: cp.async.bulk.tensor, global to shared::cluster. PTX 8.0, sm_90. Async proxy; completes `barrier`'s
+// transaction bytes (out-of-bounds elements read as zero and count). `inner`, `outer` in elements.
+DG_DEVICE void tma_load_2d(const TensorMap& map, SmemAddr destination, SmemAddr barrier, int32_t inner, int32_t outer,
+                           uint64_t cache_policy) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(destination),
+        "l"(&map), "r"(inner), "r"(outer), "r"(barrier), "l"(cache_policy)
+        : "memory");
+}
+
+// The same with `.multicast::cluster`: data and completion go to the same offsets in every CTA of `cta_mask`.
+DG_DEVICE void tma_load_2d_multicast(const TensorMap& map, SmemAddr destination, SmemAddr barrier, int32_t inner,
+                                     int32_t outer, uint64_t cache_policy, uint16_t cta_mask) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(destination),
+        "l"(&map), "r"(inner), "r"(outer), "r"(barrier), "h"(cta_mask), "l"(cache_policy)
+        : "memory");
+}
+
+// PTX ISA: cp.async.bulk.tensor, shared::cta to global. PTX 8.0, sm_90. Reads shared memory through the async proxy
+// (fence_proxy_async_shared first); out-of-bounds elements are not written. Joins the thread's open bulk group.
+DG_DEVICE void tma_store_2d(const TensorMap& map, SmemAddr source, int32_t inner, int32_t outer) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(inner),
+                 "r"(outer), "r"(source)
+                 : "memory");
+}
+
+// PTX ISA: cp.async.bulk.commit_group / wait_group. PTX 8.0, sm_90. Per thread.
+DG_DEVICE void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Waits until the sources of all but the newest `kPending` groups may be overwritten.
+template <int kPending>
+DG_DEVICE void bulk_wait_group_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
+// Waits until the writes of all but the newest `kPending` groups have been made.
+template <int kPending>
+DG_DEVICE void bulk_wait_group() {
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// PTX ISA: createpolicy.fractional. PTX 7.4, sm_80. L2 eviction priorities for cache hints.
+DG_DEVICE uint64_t evict_first_policy() {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+DG_DEVICE uint64_t evict_last_policy() {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+DG_DEVICE uint64_t evict_normal_policy() {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+// PTX ISA: cp.async. PTX 7.0, sm_80. Sixteen bytes, both ends aligned, of which `source_bytes` are read and the rest
+// written as zeros; generic proxy; completion by mbarrier_arrive_on_cp_async.
+DG_DEVICE void cp_async_16(SmemAddr destination, const void* source, uint32_t source_bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(destination), "l"(source), "r"(source_bytes)
+                 : "memory");
+}
+
+// The same for four bytes.
+DG_DEVICE void cp_async_4(SmemAddr destination, const void* source) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(destination), "l"(source) : "memory");
+}
+
+}  // namespace deep_gemm::ptx

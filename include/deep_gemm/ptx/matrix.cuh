@@ -1,0 +1,47 @@
+// Register fragments to shared memory, conversions, and plain loads and stores.
+#pragma once
+
+#include <deep_gemm/ptx/address.cuh>
+
+namespace deep_gemm::ptx {
+
+// PTX ISA: cvt.rn.bf16x2.f32. PTX 7.0, sm_80. `low` in bits 0..15; round to nearest even.
+DG_DEVICE uint32_t pack_bf16(float low, float high) {
+    uint32_t packed;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+    return packed;
+}
+
+// The two values of a packed BF16 pair, exact: BF16 is the upper half of FP32.
+DG_DEVICE float bf16_low(uint32_t packed) { return __uint_as_float(packed << 16); }
+DG_DEVICE float bf16_high(uint32_t packed) { return __uint_as_float(packed & 0xffff0000u); }
+
+// PTX ISA: stmatrix. PTX 7.8, sm_90. Lane 8*i + j gives the address of row j of 8x8 matrix i; register i is its fragment.
+// Generic proxy: fence_proxy_async_shared before TMA reads it.
+DG_DEVICE void stmatrix_x4(SmemAddr row, uint32_t r0, uint32_t r1, uint32_t r2, uint32_t r3) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(r0), "r"(r1),
+                 "r"(r2), "r"(r3)
+                 : "memory");
+}
+
+DG_DEVICE void stmatrix_x2(SmemAddr row, uint32_t r0, uint32_t r1) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(r0), "r"(r1) : "memory");
+}
+
+// PTX ISA: st.shared.v2.f32; ld.shared.v2.f32. The address is a multiple of 8.
+DG_DEVICE void store_shared_f32x2(SmemAddr address, float x, float y) {
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
+}
+
+DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
+}
+
+// PTX ISA: ld.global. Not `.nc`: under programmatic dependent launch the data may be written during this grid's lifetime.
+DG_DEVICE float load_global_f32(const float* address) {
+    float value;
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(address));
+    return value;
+}
+
+}  // namespace deep_gemm::ptx

@@ -1,0 +1,39 @@
+// Warpgroup matrix multiply: ordering, operand descriptors, and the generated shapes.
+#pragma once
+
+#include <deep_gemm/ptx/address.cuh>
+#include <deep_gemm/ptx/wgmma_shapes.cuh>
+
+namespace deep_gemm::ptx {
+
+// PTX ISA: wgmma.fence. PTX 8.0, sm_90a. Orders earlier register and shared-memory accesses before the next wgmma; needed
+// before the first one and whenever its registers were touched in between.
+DG_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+// PTX ISA: wgmma.commit_group. PTX 8.0, sm_90a. Closes the group of all wgmma issued since the last commit.
+DG_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// PTX ISA: wgmma.wait_group. PTX 8.0, sm_90a. Waits until at most `kPending` of the newest groups are unfinished.
+template <int kPending>
+DG_DEVICE void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+// Pins accumulators at this point of the program: the compiler may not read them earlier than the wait above.
+template <int kCount>
+DG_DEVICE void pin_registers(float (&registers)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
+}
+
+// PTX ISA: Matrix Descriptor Format (wgmma). K-major operand under a 128-byte swizzle: rows of 128 bytes, 8-row atoms of
+// 1024 bytes (the stride byte offset). Advancing along K inside the atom adds to the start address.
+DG_DEVICE uint64_t k_major_descriptor(SmemAddr start) {
+    constexpr uint32_t kAtomBytes = 1024;
+    constexpr uint32_t kSwizzle128 = 1u << 30;
+    const uint32_t low = (start & 0x3ffffu) >> 4;
+    const uint32_t high = (kAtomBytes >> 4) | kSwizzle128;
+    return static_cast<uint64_t>(high) << 32 | low;
+}
+
+}  // namespace deep_gemm::ptx

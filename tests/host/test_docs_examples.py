@@ -1,0 +1,19 @@
+"""The Python blocks of the documentation run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("page", ["scaling-factor-format.md"])
+def test_python_blocks_run(page: str):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert blocks
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"{page}, block {number}", "exec"), {"__name__": "__docs__"})

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "async/cp_async.h"
 #include "async/tma.h"
 #include "scheduler/barriers.h"
 #include "simt/families.h"
@@ -143,7 +144,7 @@ void decode_cp(Decoder& d) {
     d.no_destination();
     const bool reduces = d.take("reduce");
     d.require("async");
-    if (!d.take("bulk")) d.refuse("only bulk copies are supported");
+    if (!d.take("bulk")) return decode_cp_async(d);
     if (d.take("commit_group")) return d.set(commit_group);
     if (d.take("wait_group")) { d.take("read"); return d.set(wait_group); }
     if (d.take("prefetch")) {
@@ -274,8 +275,12 @@ void reduce_bytes(uint8_t* memory, const uint8_t* value, uint32_t bytes, Reducti
     }
 }
 
-Accessor store_accessor(Exec& x, const Clock& knowledge) { return x.async_accessor(x.warp.store_actor, x.warp.bulk_committed + 1, knowledge); }
+Accessor store_accessor(Exec& x, const Clock& knowledge) {
+    Accessor who = x.async_accessor(x.warp.store_actor, x.warp.bulk_committed + 1, knowledge);
+    who.must_be_initialised = true;
+    return who;
+}
 
-FamilyTable bulk_families() { return {{"cp", decode_cp}}; }
+FamilyTable bulk_families() { return {{"cp", decode_cp}, {"createpolicy", decode_createpolicy}}; }
 
 }  // namespace emu

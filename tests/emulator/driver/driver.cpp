@@ -40,7 +40,7 @@ Driver& Driver::instance() {
 
 Driver::Driver() {
     if (std::string_view(environment("DG_EMULATE")) == "sm100a") arch = Arch::kSm100a;
-    for (const char* key : {"seed", "races", "strict", "trace", "watch"}) {
+    for (const char* key : {"seed", "races", "uninitialised", "strict", "trace", "watch"}) {
         std::string name = "DG_EMULATE_";
         for (const char* c = key; *c; ++c) name += char(std::toupper(*c));
         if (const std::string value = environment(name.c_str()); !value.empty()) set(key, value);
@@ -52,6 +52,7 @@ bool Driver::set(const std::string& key, const std::string& value) {
     if (key == "arch") arch = value == "sm100a" ? Arch::kSm100a : Arch::kSm90a;
     else if (key == "seed") { options.is_async = !value.empty(); options.seed = number; }
     else if (key == "races") options.check_races = number != 0;
+    else if (key == "uninitialised") options.refuse_uninitialised = number != 0;
     else if (key == "strict") memory.is_strict = number != 0;
     else if (key == "trace") options.trace_barriers = number != 0;
     else if (key == "watch") options.watch_address = number;

@@ -101,7 +101,7 @@ DG_EMULATOR_API int dg_emulator_unregister(uint64_t address) {
     Driver::instance().memory.remove(address);
     return 0;
 }
-// Keys: arch, seed (empty: synchronous), races, strict, trace, watch. Returns 0, or 1 for an unknown key.
+// Keys: arch, seed (empty: synchronous), races, uninitialised, strict, trace, watch. Returns 0, or 1 for an unknown key.
 DG_EMULATOR_API int dg_emulator_set(const char* key, const char* value) {
     std::lock_guard lock(Driver::instance().mutex);
     return Driver::instance().set(key, value) ? 0 : 1;

@@ -43,7 +43,19 @@ class Case:
 
     def image(self, kind: str) -> bytes:
         """``kind`` is ``compute`` (PTX) or ``sm`` (cubin)."""
-        return compile_cuda(PRELUDE + self.source, f"{kind}_{self.arch[2:]}", tuple(f"-D{d}" for d in self.defines))
+        return compile_cuda(self.prelude() + self.source, f"{kind}_{self.arch[2:]}", (*self.options(), *[f"-D{d}" for d in self.defines]))
+
+    def prelude(self) -> str:
+        """Text in front of the source."""
+        return PRELUDE
+
+    def options(self) -> tuple[str, ...]:
+        """Further compiler options."""
+        return ("-std=c++17",)
+
+    def pack(self, parts: list[bytes]) -> list[bytes]:
+        """The kernel's parameters from the bytes of ``params``: one each."""
+        return parts
 
 
 def run_case(driver: CudaDriver, case: Case) -> dict[str, bytes]:
@@ -53,7 +65,7 @@ def run_case(driver: CudaDriver, case: Case) -> dict[str, bytes]:
     try:
         function = driver.function(module, "kernel_main", case.shared)
         params = [_param_bytes(driver, param, pointers) for param in case.params]
-        driver.launch(function, case.grid, case.block, params, cluster=case.cluster, shared=case.shared)
+        driver.launch(function, case.grid, case.block, case.pack(params), cluster=case.cluster, shared=case.shared)
         return {name: driver.read(pointers[name], len(case.buffers[name])) for name in case.outputs}
     finally:
         for pointer in pointers.values():

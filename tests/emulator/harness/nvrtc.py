@@ -47,7 +47,7 @@ def compile_cuda(source: str, arch: str, options: tuple[str, ...] = ()) -> bytes
     """
     lib, program = _nvrtc(), ctypes.c_void_p()
     _check(lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None), "nvrtcCreateProgram")
-    flags = [f"--gpu-architecture={arch}", "-std=c++17", "-lineinfo", *options]
+    flags = [f"--gpu-architecture={arch}", "-lineinfo", *options]
     array = (ctypes.c_char_p * len(flags))(*[flag.encode() for flag in flags])
     if lib.nvrtcCompileProgram(program, len(flags), array):
         raise RuntimeError("NVRTC failed:\n" + _log(program))

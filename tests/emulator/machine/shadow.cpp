@@ -45,6 +45,15 @@ bool Shadow::is_ordered(uint16_t actor, uint32_t time, uint32_t cluster, const A
     return (actor == who.actor && !who.is_async_proxy) || time <= (*who.knowledge)[actor];
 }
 
+// Fresh shared memory holds NaN patterns, so that what is computed from it shows. Kernels do read it on purpose, for
+// rows and columns that they clip later; storing it to global memory is always a mistake.
+void Shadow::check_initialised(uint64_t offset, const Accessor& who, const Place& place) {
+    if (place.space[0] != 's') return;
+    ++uninitialised_reads;
+    if (!who.must_be_initialised && !refuses_uninitialised) return;
+    fault("read of uninitialised shared memory: offset 0x%llx of CTA %u, PTX line %d", static_cast<unsigned long long>(offset), place.rank, who.line);
+}
+
 // A generic write must be followed by fence.proxy.async of the same thread before the async proxy touches it.
 void Shadow::check_proxy(const Cell& cell, uint64_t offset, const Accessor& who, const Place& place) const {
     if (!who.is_async_proxy || !cell.is_generic || !fence_counts || cell.cluster != who.cluster) return;
@@ -59,9 +68,7 @@ void Shadow::read(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor& 
     for (uint64_t i = offset / 4; i * 4 < end; ++i) {
         Cell& cell = cells[i];
         const uint8_t mask = byte_mask(i, offset, end);
-        if (place.space[0] == 's' && (cell.initialised & mask) != mask)
-            fault("read of uninitialised shared memory: offset 0x%llx of CTA %u, PTX line %d",
-                  static_cast<unsigned long long>(i * 4), place.rank, who.line);
+        if ((cell.initialised & mask) != mask) check_initialised(i * 4, who, place);
         if (cell.write_mask & mask) {
             const bool both_atomic = who.is_atomic && cell.is_atomic;
             if (!both_atomic && !is_ordered(cell.write_actor, cell.write_time, cell.cluster, who))

@@ -21,6 +21,7 @@ struct Accessor {
     int line = 0;
     bool is_async_proxy = false;
     bool is_atomic = false;
+    bool must_be_initialised = false;  // bulk stores: the bytes leave the CTA
     uint16_t thread = 0;      // generic proxy: thread index in its CTA, for the proxy fence check
     uint16_t cta_rank = 0;
     uint32_t fence_count = 0; // proxy fences this thread has executed
@@ -61,6 +62,8 @@ class ReadSets {
 class Shadow {
   public:
     bool is_enabled = true;
+    bool refuses_uninitialised = false;  // any read of it; otherwise only copies to global memory are refused
+    uint64_t uninitialised_reads = 0;
     bool forgives_other_clusters = false;  // the kernel synchronises clusters by itself
 
     // `where` formats the place for a message: "shared memory offset 0x480 of CTA 1".
@@ -82,6 +85,7 @@ class Shadow {
 
   private:
     bool is_ordered(uint16_t actor, uint32_t time, uint32_t cluster, const Accessor& who) const;
+    void check_initialised(uint64_t offset, const Accessor& who, const Place& place);
     void check_proxy(const Cell& cell, uint64_t offset, const Accessor& who, const Place& place) const;
     ReadSets reads_;
     std::unordered_map<uint64_t, std::unique_ptr<Cell[]>> pages_;

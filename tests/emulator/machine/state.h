@@ -26,6 +26,7 @@ struct Options {
     bool is_async = false;   // complete asynchronous operations at random moments
     uint64_t seed = 0;
     bool check_races = true;
+    bool refuse_uninitialised = false;  // also reads of shared memory that could be harmless
     bool trace_barriers = false;
     uint64_t watch_address = 0;  // report every writer of this global address
 };
@@ -91,8 +92,9 @@ struct Warp {
     std::array<uint32_t, kWarpLanes> cluster_arrivals{};  // generation + 1 of the last unmatched arrive
 
     uint16_t actor = 0;       // generic accesses
-    uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0;
+    uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0, copy_actor = 0;
     Clock knowledge;
+    Clock init_knowledge;  // of mbarrier initialisations alone
     uint32_t tensor_time = 0;
 
     std::vector<uint8_t> local_memory;
@@ -108,6 +110,8 @@ struct Warp {
     BulkGroup bulk_open;
     uint32_t bulk_committed = 0;
     bool has_open_bulk = false;    // operations since the last commit
+    std::vector<std::function<void()>> copies;  // cp.async not landed yet
+    uint32_t copy_time = 0;
     uint32_t ready_fences = 0;     // tcgen05.fence::after_thread_sync seen since the last wait
 
     uint64_t* slot(int index_) { return registers.get() + static_cast<size_t>(index_) * kWarpLanes; }
@@ -140,9 +144,16 @@ struct Cta {
     bool has_exited() const { return live_threads == 0; }
 };
 
+// What a cluster barrier carries. A relaxed arrive publishes no data, but barriers initialised before an init fence
+// (PTX ISA, fence.mbarrier_init), and the fact that earlier remote arrivals were issued (control).
+struct ClusterClocks {
+    Clock data, init, control;
+    void join(const ClusterClocks& other) { data.join(other.data); init.join(other.init); control.join(other.control); }
+};
+
 struct ClusterBarrier {
     uint32_t generation = 0, arrived = 0;
-    Clock arriving, completed;
+    ClusterClocks arriving, completed;
 };
 
 struct Cluster {

@@ -200,6 +200,7 @@ class BodyParser {
         if (text.size() == 18 && text[0] == '0' && (text[1] == 'd' || text[1] == 'D'))
             return (negative ? uint64_t{1} << 63 : 0) ^ std::strtoull(text.c_str() + 2, nullptr, 16);
         char* end = nullptr;
+        if (text.find('.') != std::string::npos) return to_bits(std::strtof(text.c_str(), nullptr));  // createpolicy fractions
         const uint64_t value = std::strtoull(text.c_str(), &end, 0);
         if (*end && std::string_view(end) != "U") fault("PTX line %d: malformed number '%s'", tokens_.line(), text.c_str());
         return negative ? ~value + 1 : value;

@@ -22,6 +22,12 @@ void settle_named(Cta& cta, uint32_t id) {
     }
 }
 
+void take_clocks(Warp& warp, const ClusterClocks& from) {
+    acquire(warp, from.data);
+    warp.init_knowledge.join(from.init);
+    warp.cta->exit_knowledge.join(from.control);
+}
+
 void settle_cluster(Cluster& cluster) {
     ClusterBarrier& barrier = cluster.barrier;
     if (barrier.arrived == 0 || barrier.arrived < cluster.live_threads) return;
@@ -33,7 +39,7 @@ void settle_cluster(Cluster& cluster) {
         for (Warp& warp : cta->warps)
             std::erase_if(warp.waits, [&](const Wait& wait) {
                 if (wait.kind != Wait::Kind::kClusterBarrier || wait.object >= barrier.generation) return false;
-                acquire(warp, barrier.completed);
+                take_clocks(warp, barrier.completed);
                 for_lanes(wait.lanes, [&](int lane) { warp.cluster_arrivals[size_t(lane)] = 0; });
                 wake(warp, wait);
                 return true;
@@ -98,7 +104,9 @@ void arrive_cluster(Exec& x, LaneMask lanes, bool releases) {
         x.warp.cluster_arrivals[size_t(lane)] = barrier.generation + 1;
         if (releases) ++x.cta.init_fences[size_t(x.thread(lane))];
     });
-    if (releases) release(x.warp, barrier.arriving);
+    barrier.arriving.control.join(x.warp.knowledge);
+    barrier.arriving.init.join(x.warp.init_knowledge);
+    if (releases) release(x.warp, barrier.arriving.data);
     ++x.launch.progress;
     barrier.arrived += uint32_t(std::popcount(lanes));
     settle_cluster(x.cluster);
@@ -110,7 +118,7 @@ bool wait_cluster(Exec& x, LaneMask lanes) {
         if (x.warp.cluster_arrivals[size_t(lane)] == 0) fault("barrier.cluster.wait without barrier.cluster.arrive (lane %d)", lane);
     });
     if (x.cluster.barrier.generation >= arrival) {
-        acquire(x.warp, x.cluster.barrier.completed);
+        take_clocks(x.warp, x.cluster.barrier.completed);
         for_lanes(lanes, [&](int lane) { x.warp.cluster_arrivals[size_t(lane)] = 0; });
         return true;
     }

@@ -126,10 +126,12 @@ void run_grid(Launch& launch) {
     check_shape(launch);
     launch.random.seed(launch.options.seed);
     launch.shadow.is_enabled = launch.options.check_races;
+    launch.shadow.refuses_uninitialised = launch.options.refuse_uninitialised;
     launch.shadow.forgives_other_clusters = launch.kernel->uses_gpu_scope_sync;
     launch.shadow.clear_global();
     launch.shadow.clear_reads();
     GridRun(launch).run();
+    launch.stats.uninitialised_reads = launch.shadow.uninitialised_reads;
 }
 
 }  // namespace emu

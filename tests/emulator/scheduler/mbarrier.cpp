@@ -63,7 +63,9 @@ void init_barrier(Exec& x, int lane, Cta& cta, uint32_t offset, uint32_t count) 
 
 void check_barrier_use(Exec& x, Cta& cta, const MBarrier& barrier, uint32_t offset, bool needs_fence) {
     if (!x.launch.shadow.is_enabled) return;
-    if (barrier.init_actor != x.warp.actor && barrier.init_time > x.warp.knowledge[barrier.init_actor])
+    const bool is_visible = barrier.init_actor == x.warp.actor || barrier.init_time <= x.warp.knowledge[barrier.init_actor] ||
+                            barrier.init_time <= x.warp.init_knowledge[barrier.init_actor];
+    if (!is_visible)
         fault("the mbarrier at offset 0x%x of CTA %u was initialised at PTX line %d, and is used at PTX line %d without a barrier between them",
               offset, cta.rank, barrier.init_line, x.instr->line);
     if (needs_fence && cta.init_fences[barrier.init_thread] <= barrier.init_fences)

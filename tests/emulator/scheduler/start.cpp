@@ -4,7 +4,7 @@
 namespace emu {
 namespace {
 
-constexpr uint8_t kFreshSmem = 0xCD;
+constexpr uint8_t kFreshSmem = 0xFF;  // a NaN in every float format that has one
 
 Dim3 cta_index(const Launch& launch, const Cluster& cluster, uint32_t rank) {
     const Dim3& c = launch.cluster;  // the CTAs of a cluster are a box of the grid
@@ -89,6 +89,7 @@ void start_warp(Launch& launch, Cta& cta, Warp& warp, int index) {
     warp.wgmma_actor = cluster.num_actors++;
     warp.store_actor = cluster.num_actors++;
     warp.tensor_actor = cluster.num_actors++;
+    warp.copy_actor = cluster.num_actors++;
     warp.knowledge.raise(warp.actor, 1);
 }
 

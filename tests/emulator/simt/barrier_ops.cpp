@@ -191,6 +191,7 @@ void decode_mbarrier(Decoder& d) {
 
 enum Fence : uint32_t { kOrder, kProxyAsync, kMbarrierInit };
 Step fence(Exec& x, const Instr& i, LaneMask mask) {
+    if (i.mode == kMbarrierInit) x.warp.init_knowledge.raise(x.warp.actor, x.warp.knowledge[x.warp.actor]);
     for_lanes(mask, [&](int l) {
         const auto thread = size_t(x.thread(l));
         if (i.mode == kProxyAsync) ++x.cluster.fence_counts[x.cta.rank][thread];

@@ -81,3 +81,16 @@ template <int kLeft> DEV void wgmma_wait() { asm volatile("wgmma.wait_group.sync
 DEV u64 matrix_descriptor(u32 start, u32 lbo, u32 sbo, u64 swizzle) {
     return u64((start & 0x3FFFF) >> 4) | u64(lbo >> 4) << 16 | u64(sbo >> 4) << 32 | swizzle << 62;
 }
+
+// --- Blackwell ---
+DEV u64 umma_descriptor(u32 start, u32 lbo, u32 sbo, u64 swizzle) {  // swizzle: 0 none, 2 128B, 4 64B, 6 32B
+    return u64((start & 0x3FFFF) >> 4) | u64(lbo >> 4) << 16 | u64(sbo >> 4) << 32 | u64(1) << 46 | swizzle << 61;
+}
+DEV void tcgen05_fence_before() { asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory"); }
+DEV void tcgen05_fence_after() { asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory"); }
+DEV void tcgen05_wait_ld() { asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory"); }
+DEV void tcgen05_wait_st() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
+DEV void tcgen05_ld_x8(u32* r, u32 address) {
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]), "=r"(r[7]) : "r"(address));
+}

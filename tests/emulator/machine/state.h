@@ -92,15 +92,17 @@ struct Warp {
     std::array<uint32_t, kWarpLanes> cluster_arrivals{};  // generation + 1 of the last unmatched arrive
 
     uint16_t actor = 0;       // generic accesses
-    uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0, copy_actor = 0;
+    uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0, copy_actor = 0, tmem_actor = 0;
     Clock knowledge;
     Clock init_knowledge;  // of mbarrier initialisations alone
-    uint32_t tensor_time = 0;
+    uint32_t tensor_time = 0;  // tcgen05 mma, cp issued
+    uint32_t tmem_time = 0;    // tcgen05 ld, st issued
+    uint32_t tmem_done = 0;    // of them waited for; published by fence::before_thread_sync
+    Clock tensor_view;         // what tcgen05 operations may rely on: knowledge at the last fence::after_thread_sync
 
     std::vector<uint8_t> local_memory;
     std::vector<uint8_t> hazards;  // per slot: a Hazard while an asynchronous result is due
     int hazard_count = 0;
-    std::vector<int> tmem_load_slots;
 
     std::deque<std::vector<WgmmaOp>> wgmma_groups;  // committed, oldest first
     std::vector<WgmmaOp> wgmma_open;
@@ -112,7 +114,6 @@ struct Warp {
     bool has_open_bulk = false;    // operations since the last commit
     std::vector<std::function<void()>> copies;  // cp.async not landed yet
     uint32_t copy_time = 0;
-    uint32_t ready_fences = 0;     // tcgen05.fence::after_thread_sync seen since the last wait
 
     uint64_t* slot(int index_) { return registers.get() + static_cast<size_t>(index_) * kWarpLanes; }
     LaneMask live() const { return present & ~exited; }

@@ -90,6 +90,7 @@ void start_warp(Launch& launch, Cta& cta, Warp& warp, int index) {
     warp.store_actor = cluster.num_actors++;
     warp.tensor_actor = cluster.num_actors++;
     warp.copy_actor = cluster.num_actors++;
+    warp.tmem_actor = cluster.num_actors++;
     warp.knowledge.raise(warp.actor, 1);
 }
 

@@ -5,6 +5,21 @@
 #include <cmath>
 
 namespace emu {
+
+uint32_t truncate_to_f32(int64_t sum, int exponent, int fraction, int kept) {
+    if (sum == 0) return 0;
+    const uint32_t sign = sum < 0 ? 0x80000000u : 0;
+    const uint64_t magnitude = uint64_t(sum < 0 ? -sum : sum);
+    const int top = 63 - std::countl_zero(magnitude);
+    int result = top + exponent - fraction;  // exponent of the leading one
+    const int lowest = std::max(result, -126) - kept;  // weight of the last kept bit
+    const int shift = lowest - (exponent - fraction);
+    const uint64_t digits = shift >= 64 ? 0 : shift >= 0 ? magnitude >> shift : magnitude << -shift;
+    if (result > 127) return sign | 0x7F800000u;
+    if (result < -126) return sign | uint32_t(digits << (23 - kept));
+    return sign | uint32_t(result + 127) << 23 | (uint32_t(digits << (23 - kept)) & 0x7FFFFF);
+}
+
 namespace {
 
 constexpr uint32_t kNanF16 = 0x7FFF;
@@ -25,21 +40,6 @@ Parts split(uint32_t bits, const FloatFormat& f) {
     if (exponent == 0 && mantissa == 0) return {0, kZeroExponent, false};
     const int32_t digits = int32_t(exponent == 0 ? mantissa : mantissa | (1u << f.mantissa_bits));
     return {negative ? -digits : digits, int32_t(exponent == 0 ? 1 : exponent) - f.bias, false};
-}
-
-// sum * 2^(exponent - fraction), truncated to `kept` fraction bits of an f32.
-uint32_t truncate_to_f32(int64_t sum, int exponent, int fraction, int kept) {
-    if (sum == 0) return 0;
-    const uint32_t sign = sum < 0 ? 0x80000000u : 0;
-    const uint64_t magnitude = uint64_t(sum < 0 ? -sum : sum);
-    const int top = 63 - std::countl_zero(magnitude);
-    int result = top + exponent - fraction;  // exponent of the leading one
-    const int lowest = std::max(result, -126) - kept;  // weight of the last kept bit
-    const int shift = lowest - (exponent - fraction);
-    const uint64_t digits = shift >= 64 ? 0 : shift >= 0 ? magnitude >> shift : magnitude << -shift;
-    if (result > 127) return sign | 0x7F800000u;
-    if (result < -126) return sign | uint32_t(digits << (23 - kept));
-    return sign | uint32_t(result + 127) << 23 | (uint32_t(digits << (23 - kept)) & 0x7FFFFF);
 }
 
 uint32_t round_to_f16(int64_t sum, int exponent, int fraction) {

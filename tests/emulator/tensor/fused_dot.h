@@ -44,6 +44,9 @@ struct MmaSpec {
     MmaOutput output;
 };
 
+// sum * 2^(exponent - fraction), truncated toward zero to `kept` fraction bits of an f32.
+uint32_t truncate_to_f32(int64_t sum, int exponent, int fraction, int kept);
+
 // d[n] = fused dot of row m of `a` with all columns of `b`, plus c[n]. c and d are bit patterns of the output type
 // (f32 for kE8M13). A null c means zero.
 void fused_dot_row(const MmaTile& a, int m, const MmaTile& b, const uint32_t* c, uint32_t* d, const MmaSpec& spec);

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
+from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
@@ -29,6 +29,22 @@ def include_dir_of(header: str, package: str) -> str:
     raise RuntimeError(f"{header} was not found in the installed package {package}; install it with pip")
 
 
+def project_files(folder: str, *suffixes: str) -> list:
+    """Files under a folder of the project by suffix, relative to the project as setuptools wants them, in a fixed order."""
+    files = (path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+    return sorted(str(path.relative_to(ROOT)) for path in files)
+
+
+def needs_recompile(obj: str, source: str) -> bool:
+    """Whether an object is older than this script, its source, or a header that the compiler listed beside it."""
+    try:
+        built = os.stat(obj).st_mtime
+        listed = Path(obj).with_suffix(".d").read_text().replace("\\\n", " ").split(":", 1)[1].split()
+        return any(os.stat(file).st_mtime > built for file in [__file__, source, *listed])
+    except (OSError, IndexError):
+        return True
+
+
 class BuildPy(build_py):
     """Copies the device headers into the package, where the runtime compiler reads them."""
 
@@ -40,24 +56,37 @@ class BuildPy(build_py):
             shutil.copytree(ROOT / "include", target)
 
 
-sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "csrc").rglob("*.cc"))
+class BuildExt(build_ext):
+    """Also leaves the extension in the source tree, where an interpreter started in a checkout looks first."""
+
+    def run(self):
+        super().run()
+        if not self.inplace:
+            self.copy_extensions_to_source()
+
+
+os.chdir(ROOT)
 include_dirs = [str(ROOT / "csrc"), str(ROOT / "include")]
 include_dirs += sorted({include_dir_of(header, package) for header, package in BUILD_HEADERS.items()})
+exports = "csrc/bindings/exports.map"
 
-ParallelCompile("DG_BUILD_JOBS", default=min(os.cpu_count() or 1, 8)).install()
+ParallelCompile("DG_BUILD_JOBS", default=min(os.cpu_count() or 1, 8), needs_recompile=needs_recompile).install()
 
 setup(
     version=VERSION,
     ext_modules=[
         Pybind11Extension(
             "deep_gemm._C",
-            sources,
+            project_files("csrc", ".cc"),
+            # Also what a source distribution carries besides the sources.
+            depends=["setup.py", exports, *project_files("csrc", ".h"), *project_files("include", ".h", ".cuh")],
             include_dirs=include_dirs,
             define_macros=[("DG_VERSION", f'"{VERSION}"')],
-            extra_compile_args=["-O2", "-g0", "-Wall", "-Wextra", "-fvisibility=hidden"],
+            extra_compile_args=["-O2", "-g0", "-Wall", "-Wextra", "-fvisibility=hidden", "-MMD"],
+            extra_link_args=[f"-Wl,--version-script={exports}"],
             libraries=["dl"],
             cxx_std=20,
         )
     ],
-    cmdclass={"build_py": BuildPy},
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
 )

@@ -5,5 +5,10 @@
 
 namespace deep_gemm::bindings {
 
+void register_fp8_gemm(pybind11::module_& m);
+void register_jit(pybind11::module_& m);
+void register_plan(pybind11::module_& m);
+void register_runtime(pybind11::module_& m);
+void register_tensor_exchange(pybind11::module_& m);
 
 }  // namespace deep_gemm::bindings

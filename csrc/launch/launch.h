@@ -23,12 +23,13 @@ struct DeviceInfo {
 };
 const DeviceInfo& device_info(int device);  // throws Error when there is no driver or no such device
 bool driver_available();                    // false, without throwing, when the driver library is missing or has no device
+int current_device();                       // of this thread's current context, else 0; throws Error when there is no driver
 
 // A loaded kernel of one device. Immutable after creation, lives for the process.
 class Kernel;
 
 struct KernelImage {
-    const void* bytes;
+    const void* bytes;  // a cubin, or PTX text with a zero byte after its end
     std::size_t size;
     const char* entry;
     int smem_bytes;    // dynamic shared memory it will be launched with
@@ -54,5 +55,20 @@ struct TileMapSpec {
     uint32_t box_inner, box_outer;
 };
 TensorMap encode_tile_map(const TileMapSpec& spec);
+
+// Rows of device memory, `pitch_bytes` apart.
+struct Block2d {
+    void* data;
+    int64_t pitch_bytes, width_bytes, rows;
+};
+struct SourceRows {
+    const void* data;
+    int64_t pitch_bytes;
+};
+// Asynchronous on `stream`, legal during capture, no kernel of ours; the gaps between rows stay untouched. A single row may
+// have any pitch.
+void fill_zero_2d(int device, const Block2d& block, StreamHandle stream);
+// Copies rows of the same width and count as `to`; the two do not overlap.
+void copy_2d(int device, const Block2d& to, const SourceRows& from, StreamHandle stream);
 
 }  // namespace deep_gemm::launch

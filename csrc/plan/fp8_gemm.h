@@ -1,6 +1,7 @@
 // problem extents + ArchSpec -> plan: enumerate candidates, reject with a reason, score, pick. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,11 @@ struct Fp8GemmShape {
 
 struct Fp8GemmPlan {
     Fp8GemmConfig config{};
-    int cluster = 1;         // CTAs in a cluster
-    int grid = 0;            // CTAs, a multiple of `cluster`
+    int cluster = 1;  // CTAs in a cluster
+    int grid = 0;     // CTAs, a multiple of `cluster`
     int threads = 0;
     int smem_bytes = 0;
+    RasterArgs raster{};     // the order of tiles: a run-time argument
     double estimate_us = 0;  // the cost model's time: lower is better
 };
 
@@ -45,18 +47,23 @@ Fp8GemmPlan plan_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 // The same decision with everything that led to it, for printing and tests.
 Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 
-// The plan that runs a given config on `shape` (grid, cluster, threads, shared memory), without scoring it against others.
+// The plan that runs a given config on `shape` (grid, cluster, threads, shared memory), without scoring it
+// against others.
 Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch);
 
-// All distinct configs that plans over m in [m_min, m_max] use, and the M at which the choice changes.
+// The configs that plans over m in [m_min, m_max] use: one entry for m_min, one for each m at which the
+// choice changes. Exact: estimates are constant between the values of planning_m, and each of those is looked
+// at.
 struct MBreakPoint {
     int64_t m;
     Fp8GemmConfig config;
 };
-std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max, const ArchSpec& arch);
+std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max,
+                                        const ArchSpec& arch);
 
 std::string describe(const Fp8GemmConfig& config);  // "128x192x128 stages=6 warpgroups=2 cluster=2x1 ..."
-std::string describe(const Fp8GemmChoice& choice);
+std::string describe(const Fp8GemmPlan& plan);
+std::string describe(const Fp8GemmChoice& choice);  // the pick, its runners-up, what was refused and why
 
 // The kernel source for a config: what jit compiles. `entry` is the extern "C" symbol.
 struct KernelSource {

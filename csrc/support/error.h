@@ -18,8 +18,8 @@ class Error : public std::runtime_error {
 }  // namespace deep_gemm
 
 // A check without a message does not compile.
-#define DG_CHECK(condition, format, ...)                                                      \
-    do {                                                                                      \
-        if (!(condition)) [[unlikely]]                                                        \
-            ::deep_gemm::throw_error(::fmt::format(FMT_STRING(format) __VA_OPT__(, ) __VA_ARGS__)); \
+#define DG_CHECK(condition, message, ...)                                                \
+    do {                                                                                 \
+        if (!(condition)) [[unlikely]]                                                   \
+            ::deep_gemm::throw_error(::fmt::format(message __VA_OPT__(, ) __VA_ARGS__)); \
     } while (false)

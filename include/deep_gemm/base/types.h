@@ -25,6 +25,7 @@ namespace deep_gemm {
 enum class Dtype : uint8_t {
     kF8E4M3,    // torch.float8_e4m3fn
     kF8E8M0,    // torch.float8_e8m0fnu, a scaling factor stored as its exponent
+    kF8E5M2,
     kF4E2M1x2,  // torch.float4_e2m1fn_x2, two codes a byte, low nibble first
     kBf16,
     kF16,
@@ -32,6 +33,8 @@ enum class Dtype : uint8_t {
     kF64,
     kI8,
     kU8,
+    kBool,
+    kI16,
     kI32,
     kI64,
     kOther,
@@ -45,6 +48,12 @@ enum class Grouping : uint8_t { kDense };
 
 // How scaling factors cover one operand: one factor per row, or one per block of 128 rows; always one per 128 of K.
 enum class ScaleGranularity : uint8_t { kPerRow, kPerBlock };
+
+// A constant that can be passed as a value and read as one.
+template <int kValue>
+struct IntConstant {
+    static constexpr int value = kValue;
+};
 
 // An encoded tensor map (CUtensorMap): opaque, passed by value as a kernel argument.
 struct alignas(64) TensorMap {

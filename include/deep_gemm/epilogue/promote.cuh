@@ -9,36 +9,41 @@
 
 namespace deep_gemm {
 
-DG_DEVICE void promote_columns(const float* accumulators, float* sums, float upper_scale, float lower_scale) {
-    sums[0] = __fmaf_rn(accumulators[0], upper_scale, sums[0]);
-    sums[1] = __fmaf_rn(accumulators[1], upper_scale, sums[1]);
-    sums[2] = __fmaf_rn(accumulators[2], lower_scale, sums[2]);
-    sums[3] = __fmaf_rn(accumulators[3], lower_scale, sums[3]);
-}
-
-// SFB per 128 columns: scale[half][i] = sfa * sfb of block i. Columns below `first_block_columns` are in block 0.
-template <int kBlockN, int kBlocks>
-DG_DEVICE void promote_by_block(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                const float (&scale)[2][kBlocks], uint32_t first_block_columns) {
-    constexpr int kSegment = gcd_of(kBlockN, kScaleBlock);  // columns that are sure to share a factor
+// One row's two columns of each 8-column group. Row by row, not column by column: consecutive FMAs then share their scale in
+// the operand reuse cache, which spares the register file that the tensor core is reading too.
+template <int kColumns>
+DG_DEVICE void promote_row(const float* accumulators, float* sums, int half, float scale) {
 #pragma unroll
-    for (int segment = 0; segment < kBlockN; segment += kSegment) {
-        const bool second = kBlocks == 2 && segment >= static_cast<int>(first_block_columns);
-        const float upper = second ? scale[0][kBlocks - 1] : scale[0][0];
-        const float lower = second ? scale[1][kBlocks - 1] : scale[1][0];
-#pragma unroll
-        for (int column = segment; column < segment + kSegment; column += 8)
-            promote_columns(accumulators + column / 2, sums + column / 2, upper, lower);
+    for (int i = half * 2; i < kColumns / 2; i += 4) {
+        sums[i] = __fmaf_rn(accumulators[i], scale, sums[i]);
+        sums[i + 1] = __fmaf_rn(accumulators[i + 1], scale, sums[i + 1]);
     }
 }
 
-// SFB per column, staged in shared memory at `sfb` (one float per column of the tile).
-template <int kBlockN>
-DG_DEVICE void promote_by_column(const float (&accumulators)[kBlockN / 2], float (&sums)[kBlockN / 2],
-                                 const float (&sfa)[2][1], ptx::SmemAddr sfb, uint32_t lane) {
+// Columns kFirst .. kFirst + kCount - 1 of a tile kBlockN wide, SFB per 128 columns: scale[half][i] = sfa * sfb of block i.
+// Columns below `first_block_columns` are in block 0.
+template <int kBlockN, int kFirst, int kCount, int kBlocks>
+DG_DEVICE void promote_by_block(const float (&accumulators)[kCount / 2], float* sums, const float (&scale)[2][kBlocks],
+                                uint32_t first_block_columns) {
+    constexpr int kShared = gcd_of(kBlockN, kScaleBlock);  // columns of the tile that are sure to share a factor
+    constexpr int kSegment = gcd_of(kShared, kCount);
+#pragma unroll
+    for (int column = 0; column < kCount; column += kSegment) {
+        const int shared = (kFirst + column) / kShared * kShared;
+        const bool second = kBlocks == 2 && shared >= static_cast<int>(first_block_columns);
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            promote_row<kSegment>(accumulators + column / 2, sums + column / 2, half,
+                                  second ? scale[half][kBlocks - 1] : scale[half][0]);
+    }
+}
+
+// SFB per column, staged in shared memory at `sfb` (one float a column).
+template <int kCount>
+DG_DEVICE void promote_by_column(const float (&accumulators)[kCount / 2], float* sums, const float (&sfa)[2][1], ptx::SmemAddr sfb, uint32_t lane) {
     const ptx::SmemAddr mine = sfb + (lane % 4) * 2 * sizeof(float);
 #pragma unroll
-    for (int column = 0; column < kBlockN; column += 8) {
+    for (int column = 0; column < kCount; column += 8) {
         float b0, b1;
         ptx::load_shared_f32x2(mine + column * sizeof(float), b0, b1);
         const float* a = accumulators + column / 2;

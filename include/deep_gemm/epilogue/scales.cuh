@@ -35,19 +35,20 @@ class ScaleFeed {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const uint32_t r = min_of(row + wave * kWgmmaM + half * 8, args_.m - 1);
-                row_[wave][half] = args_.sfa.data + static_cast<int64_t>(r) * args_.sfa.stride_mn;
+                row_[wave][half] = args_.sfa.data + r * args_.sfa.stride_mn + quad_lane_ * args_.sfa.stride_k;
             }
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i) {
             const uint32_t last = ceil_div<uint32_t>(args_.n, kScaleBlock) - 1;
             const uint32_t block = min_of(column / kScaleBlock + i, last);
-            block_[i] = args_.sfb.data + static_cast<int64_t>(block) * args_.sfb.stride_mn;
+            block_[i] = args_.sfb.data + block * args_.sfb.stride_mn + quad_lane_ * args_.sfb.stride_k;
         }
-        load(0);
+        remaining_ = static_cast<int>(ceil_div<uint32_t>(args_.k, kBlockK)) - static_cast<int>(quad_lane_);
+        load();
     }
 
-    // Makes the batch that starts at K block `k` current and starts loading the one after it.
-    DG_DEVICE void turn(uint32_t k) {
+    // Makes the loaded batch current and starts loading the one after it.
+    DG_DEVICE void turn() {
 #pragma unroll
         for (int group = 0; group < kGroups; ++group)
 #pragma unroll
@@ -60,7 +61,7 @@ class ScaleFeed {
 #pragma unroll
                     for (int i = 0; i < kBlocks; ++i) current[i] = sfa * incoming_[group].sfb[i];
                 }
-        load(k + kBatch);
+        load();
     }
 
     // The scales of the batch's K block `index`, a constant after unrolling.
@@ -85,27 +86,39 @@ class ScaleFeed {
         float sfb[kColumns];
     };
 
-    // Starts loading K blocks first .. first + kBatch - 1: of each four, this lane's.
-    DG_DEVICE void load(uint32_t first) {
-        const uint32_t last = ceil_div<uint32_t>(args_.k, kBlockK) - 1;
+    // Starts loading the next batch: of each four K blocks, this lane's.
+    DG_DEVICE void load() {
 #pragma unroll
         for (int group = 0; group < kGroups; ++group) {
-            const int64_t k = min_of(first + group * 4 + quad_lane_, last);
+            const bool exists = group * 4 < remaining_;
 #pragma unroll
             for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    incoming_[group].sfa[wave][half] = ptx::load_global_f32(row_[wave][half] + k * args_.sfa.stride_k);
+                    incoming_[group].sfa[wave][half] =
+                        ptx::load_global_f32_if(exists, row_[wave][half] + group * 4 * args_.sfa.stride_k);
 #pragma unroll
             for (int i = 0; i < kBlocks; ++i)
-                incoming_[group].sfb[i] = ptx::load_global_f32(block_[i] + k * args_.sfb.stride_k);
+                incoming_[group].sfb[i] = ptx::load_global_f32_if(exists, block_[i] + group * 4 * args_.sfb.stride_k);
         }
+        advance();
+    }
+
+    DG_DEVICE void advance() {
+        remaining_ -= kBatch;
+#pragma unroll
+        for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) row_[wave][half] += kBatch * args_.sfa.stride_k;
+#pragma unroll
+        for (int i = 0; i < kBlocks; ++i) block_[i] += kBatch * args_.sfb.stride_k;
     }
 
     const Fp8GemmArgs& args_;
     const uint32_t quad_lane_;
-    const float* row_[kWaves][2];
+    const float* row_[kWaves][2];     // of the next K block that this lane loads
     const float* block_[kColumns];
+    int remaining_;                   // K blocks from there to the end
     Scales current_[kGroups];
     Factors incoming_[kGroups];
 };

@@ -1,8 +1,9 @@
-// Epilogue of one 64-row wave: add C, round to D's type, stage under a 128-byte swizzle, store by TMA.
+// Epilogue: add C, round to D's type, stage under a 128-byte swizzle, store by TMA.
 // The store runs under the next tile's mainloop; before the staging area is written again, its reads are awaited.
 #pragma once
 
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/ptx/cluster.cuh>
 #include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/fence.cuh>
 #include <deep_gemm/ptx/matrix.cuh>
@@ -51,55 +52,74 @@ DG_DEVICE void add_c(const Fp8GemmArgs& args, float (&sums)[kConfig.block_n / 2]
     }
 }
 
-// Address of the 16-byte chunk at (row, column) of a 64-row wave staged as store boxes of kStoreN columns.
-template <int kStoreN, int kElementBytes>
-DG_DEVICE ptx::SmemAddr staged_chunk(ptx::SmemAddr wave_base, uint32_t row, uint32_t column) {
-    const uint32_t box = column / kStoreN;
-    const uint32_t chunk = column % kStoreN * kElementBytes / 16;
-    return wave_base + box * (kWgmmaM * 128) + row * 128 + ((chunk ^ (row % 8)) * 16);
+// Address of the 16-byte chunk that holds `column` of `row` in a staged box (64 rows of 128 bytes, swizzled).
+template <int kElementBytes>
+DG_DEVICE ptx::SmemAddr staged_chunk(ptx::SmemAddr box, uint32_t row, uint32_t column) {
+    return box + row * 128 + ((column * kElementBytes / 16) ^ (row % 8)) * 16;
 }
 
-// One warp stages its 16 rows (`warp_row` first) of BF16: four 8x8 matrices an instruction.
-template <int kBlockN, int kStoreN>
-DG_DEVICE void stage_bf16(ptx::SmemAddr wave_base, const float (&sums)[kBlockN / 2], uint32_t warp_row, uint32_t lane) {
+// One warp stages its 16 rows (`warp_row` first) of a box as BF16: four 8x8 matrices an instruction.
+template <int kColumns>
+DG_DEVICE void stage_bf16(ptx::SmemAddr box, const float* fragment, uint32_t warp_row, uint32_t lane) {
     const uint32_t row = warp_row + lane % 16;
     const auto packed = [&](int column, int half) {
-        return ptx::pack_bf16(sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
+        return ptx::pack_bf16(fragment[column / 2 + half * 2], fragment[column / 2 + half * 2 + 1]);
     };
 #pragma unroll
-    for (int column = 0; column + 16 <= kBlockN; column += 16) {
-        const ptx::SmemAddr address = staged_chunk<kStoreN, 2>(wave_base, row, column + lane / 16 * 8);
-        ptx::stmatrix_x4(address, packed(column, 0), packed(column, 1), packed(column + 8, 0), packed(column + 8, 1));
-    }
-    if constexpr (kBlockN % 16 != 0) {
-        constexpr int kLast = kBlockN - 8;
-        ptx::stmatrix_x2(staged_chunk<kStoreN, 2>(wave_base, row, kLast), packed(kLast, 0), packed(kLast, 1));
+    for (int column = 0; column + 16 <= kColumns; column += 16)
+        ptx::stmatrix_x4(staged_chunk<2>(box, row, column + lane / 16 * 8), packed(column, 0), packed(column, 1),
+                         packed(column + 8, 0), packed(column + 8, 1));
+    if constexpr (kColumns % 16 != 0) {
+        constexpr int kLast = kColumns - 8;
+        ptx::stmatrix_x2(staged_chunk<2>(box, row, kLast), packed(kLast, 0), packed(kLast, 1));
     }
 }
 
-template <int kBlockN, int kStoreN>
-DG_DEVICE void stage_f32(ptx::SmemAddr wave_base, const float (&sums)[kBlockN / 2], uint32_t warp_row, uint32_t lane) {
+template <int kColumns>
+DG_DEVICE void stage_f32(ptx::SmemAddr box, const float* fragment, uint32_t warp_row, uint32_t lane) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const uint32_t row = warp_row + lane / 4 + half * 8;
 #pragma unroll
-        for (int column = 0; column < kBlockN; column += 8) {
+        for (int column = 0; column < kColumns; column += 8) {
             const uint32_t mine = column + lane % 4 * 2;
-            const ptx::SmemAddr address = staged_chunk<kStoreN, 4>(wave_base, row, mine) + mine % 4 * 4;
-            ptx::store_shared_f32x2(address, sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
+            ptx::store_shared_f32x2(staged_chunk<4>(box, row, mine) + mine % 4 * 4, fragment[column / 2 + half * 2],
+                                    fragment[column / 2 + half * 2 + 1]);
         }
     }
 }
 
-// By one thread: sends a staged wave to D at (row, n_idx). Boxes wholly outside D are skipped, the rest clipped by TMA.
-template <Fp8GemmConfig kConfig>
-DG_DEVICE void store_wave(const Fp8GemmArgs& args, ptx::SmemAddr wave_base, uint32_t row, uint32_t n_idx) {
-    constexpr int kStoreN = smem_plan(kConfig).store_n;
-    if (row >= args.m) return;
+// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads share named
+// barrier `barrier_id`. D's rows and columns past the matrix are clipped by TMA.
+template <Fp8GemmConfig kConfig, int kWaves>
+DG_DEVICE void store_sums(const Fp8GemmArgs& args, const float (&sums)[kWaves][kConfig.block_n / 2],
+                          ptx::SmemAddr staging, uint32_t row, uint32_t n_idx, uint32_t barrier_id) {
+    constexpr int kStoreN = smem_plan(kConfig).store_n, kBoxBytes = smem_plan(kConfig).store_tile;
+    constexpr int kBoxesInRow = kConfig.block_n / kStoreN, kBoxes = kWaves * kBoxesInRow, kDepth = kConfig.store_boxes;
+    const uint32_t lane = ptx::lane_id(), warp_row = threadIdx.x / 32 % 4 * 16;
+    const bool storing_thread = threadIdx.x % kWarpgroupThreads == 0;
 #pragma unroll
-    for (int box = 0; box < kConfig.block_n / kStoreN; ++box) {
-        const uint32_t column = n_idx + box * kStoreN;
-        if (column < args.n) ptx::tma_store_2d(args.d, wave_base + box * (kWgmmaM * 128), column, row);
+    for (int first = 0; first < kBoxes; first += kDepth) {
+        if (storing_thread) ptx::bulk_wait_group_read<0>();
+        ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
+#pragma unroll
+        for (int i = first; i < min_of(first + kDepth, kBoxes); ++i) {
+            const float* fragment = sums[i / kBoxesInRow] + i % kBoxesInRow * (kStoreN / 2);
+            if constexpr (kConfig.d_dtype == Dtype::kF32)
+                stage_f32<kStoreN>(staging + (i - first) * kBoxBytes, fragment, warp_row, lane);
+            else
+                stage_bf16<kStoreN>(staging + (i - first) * kBoxBytes, fragment, warp_row, lane);
+        }
+        ptx::fence_proxy_async_shared();
+        ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
+        if (!storing_thread) continue;
+#pragma unroll
+        for (int i = first; i < min_of(first + kDepth, kBoxes); ++i) {
+            const uint32_t box_row = row + i / kBoxesInRow * kWgmmaM, column = n_idx + i % kBoxesInRow * kStoreN;
+            if (box_row < args.m && column < args.n)
+                ptx::tma_store_2d(args.d, staging + (i - first) * kBoxBytes, column, box_row);
+        }
+        ptx::bulk_commit_group();
     }
 }
 

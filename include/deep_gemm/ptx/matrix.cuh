@@ -37,10 +37,19 @@ DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }
 
-// PTX ISA: ld.global. Not `.nc`: under programmatic dependent launch the data may be written during this grid's lifetime.
-DG_DEVICE float load_global_f32(const float* address) {
+// PTX ISA: ld.global, predicated: zero without touching memory unless `wanted`. Not `.nc`: under programmatic dependent
+// launch the data may be written during this grid's lifetime.
+DG_DEVICE float load_global_f32_if(bool wanted, const float* address) {
     float value;
-    asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(address));
+    asm volatile(
+        "{\n\t"
+        ".reg .pred p;\n\t"
+        "setp.ne.b32 p, %2, 0;\n\t"
+        "mov.b32 %0, 0;\n\t"
+        "@p ld.global.f32 %0, [%1];\n\t"
+        "}"
+        : "=f"(value)
+        : "l"(address), "r"(static_cast<int>(wanted)));
     return value;
 }
 

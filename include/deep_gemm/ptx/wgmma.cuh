@@ -27,13 +27,16 @@ DG_DEVICE void pin_registers(float (&registers)[kCount]) {
 }
 
 // PTX ISA: Matrix Descriptor Format (wgmma). K-major operand under a 128-byte swizzle: rows of 128 bytes, 8-row atoms of
-// 1024 bytes (the stride byte offset). Advancing along K inside the atom adds to the start address.
-DG_DEVICE uint64_t k_major_descriptor(SmemAddr start) {
+// 1024 bytes (the stride byte offset). Only the low word depends on the address, in units of 16 bytes; advancing along K
+// inside the atom adds to it.
+DG_DEVICE uint32_t k_major_descriptor_low(SmemAddr start) { return (start & 0x3ffffu) >> 4; }
+
+DG_DEVICE uint64_t k_major_descriptor(uint32_t low) {
     constexpr uint32_t kAtomBytes = 1024;
     constexpr uint32_t kSwizzle128 = 1u << 30;
-    const uint32_t low = (start & 0x3ffffu) >> 4;
-    const uint32_t high = (kAtomBytes >> 4) | kSwizzle128;
-    return static_cast<uint64_t>(high) << 32 | low;
+    uint64_t descriptor;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"((kAtomBytes >> 4) | kSwizzle128));
+    return descriptor;
 }
 
 }  // namespace deep_gemm::ptx

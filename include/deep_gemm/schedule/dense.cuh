@@ -1,7 +1,7 @@
 // Dense scheduling: one M x N matrix of tiles, shared by all clusters in strides of the grid (persistent).
 #pragma once
 
-#include <deep_gemm/ptx/cluster.cuh>
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
 #include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {
@@ -11,8 +11,9 @@ namespace deep_gemm {
 template <int kBlockM, int kBlockN, int kClusterM, int kClusterN>
 class DenseSchedule {
   public:
-    DG_DEVICE DenseSchedule(uint32_t m, uint32_t n, uint32_t raster_group, uint32_t cluster_rank)
-        : raster_{ceil_div<uint32_t>(m, kBlockM * kClusterM), ceil_div<uint32_t>(n, kBlockN * kClusterN), raster_group},
+    DG_DEVICE DenseSchedule(uint32_t m, uint32_t n, const RasterArgs& raster, uint32_t cluster_rank)
+        : raster_{ceil_div<uint32_t>(m, kBlockM * kClusterM), ceil_div<uint32_t>(n, kBlockN * kClusterN), raster.group,
+                  raster.bands_along_n},
           index_(blockIdx.x / kClusterSize),
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM) {}

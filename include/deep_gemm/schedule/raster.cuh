@@ -10,18 +10,22 @@ struct TileCoord {
     uint32_t n_idx;  // first column
 };
 
-// Walks bands of `group` cluster tiles along M, all of N within a band: a band's rows of A stay in L2 while B streams by.
+// Walks bands of `group` tiles along one dimension, all of the other within a band: the band's operand stays in L2 while
+// the other one streams by.
 struct BandRaster {
     uint32_t m_tiles, n_tiles, group;
+    bool bands_along_n;
 
     DG_DEVICE uint32_t size() const { return m_tiles * n_tiles; }
     DG_DEVICE TileCoord tile(uint32_t index) const {
-        const uint32_t band_tiles = group * n_tiles;
-        const uint32_t band = index / band_tiles;
-        const uint32_t within = index - band * band_tiles;
-        const uint32_t rows = min_of(group, m_tiles - band * group);
-        const uint32_t n = within / rows;
-        return {band * group + (within - n * rows), n};
+        const uint32_t banded_tiles = bands_along_n ? n_tiles : m_tiles;
+        const uint32_t other_tiles = bands_along_n ? m_tiles : n_tiles;
+        const uint32_t band = index / (group * other_tiles);
+        const uint32_t within = index - band * group * other_tiles;
+        const uint32_t width = min_of(group, banded_tiles - band * group);
+        const uint32_t other = within / width;
+        const uint32_t banded = band * group + (within - other * width);
+        return bands_along_n ? TileCoord{other, banded} : TileCoord{banded, other};
     }
 };
 

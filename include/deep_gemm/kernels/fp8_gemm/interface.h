@@ -21,15 +21,35 @@ struct Fp8GemmConfig {
     bool has_c;                        // add C in the epilogue
     int block_m;                       // rows of D in a tile: 64 per math warpgroup and wave
     int block_n;                       // columns of D in a tile, a multiple of 8
-    int num_math_warpgroups;           // 1 or 2, stacked along M
+    int num_math_warpgroups;           // 1 to 3, stacked along M
     int num_stages;                    // depth of the A/B pipeline
-    int num_accumulators;              // 1, or 2: the next K block is issued before this one is promoted
+    int num_accumulators;              // 1, or 2: the next product is issued before this one is promoted
+    int n_parts;                       // 1, or 2: a product covers half of the tile's columns (half the accumulators)
+    int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
-    int raster_group;                  // tiles along M walked together before N advances (L2 reuse)
 
     constexpr bool operator==(const Fp8GemmConfig&) const = default;
 };
+
+// Calls visit("name", field) for every field, in order: printing, reading and naming a config all walk this one list.
+// The binding does not compile when a field is missing here.
+template <typename Config, typename Visitor>
+constexpr void visit_fields(Config& config, Visitor&& visit) {
+    auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
+           num_accumulators, cluster_m, cluster_n] = config;
+    visit("sfb_granularity", sfb_granularity);
+    visit("grouping", grouping);
+    visit("d_dtype", d_dtype);
+    visit("has_c", has_c);
+    visit("block_m", block_m);
+    visit("block_n", block_n);
+    visit("num_math_warpgroups", num_math_warpgroups);
+    visit("num_stages", num_stages);
+    visit("num_accumulators", num_accumulators);
+    visit("cluster_m", cluster_m);
+    visit("cluster_n", cluster_n);
+}
 
 // SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.
 struct ScaleArgs {
@@ -52,6 +72,12 @@ DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) 
     return {rows, ceil_div(tile_rows, rows)};
 }
 
+// The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
+struct RasterArgs {
+    uint32_t group;
+    bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
+};
+
 struct Fp8GemmArgs {
     TensorMap a;  // 2-D (K, M) uint8, box (128, a_slices.rows), 128-byte swizzle
     TensorMap b;  // 2-D (K, N) uint8, box (128, block_n / cluster_m), 128-byte swizzle
@@ -62,12 +88,13 @@ struct Fp8GemmArgs {
     int64_t c_stride_m;
     uint32_t m, n, k;
     SliceArgs a_slices;
+    RasterArgs raster;
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
     int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
-    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all of D
+    int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all staged
     int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
     int total;                       // dynamic shared memory to ask for, alignment slack included
 };
@@ -89,7 +116,7 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c.block_n, d_element_bytes(c));
     s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
-    s.d = (c.block_n / s.store_n) * (c.block_m / kWgmmaM) * s.store_tile;
+    s.d = c.num_math_warpgroups * c.store_boxes * s.store_tile;
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
@@ -98,6 +125,10 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
     return s;
 }
+
+// Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.
+DG_HOST_DEVICE constexpr int math_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 160 : 232; }
+DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 32 : 40; }
 
 DG_HOST_DEVICE constexpr int num_threads(const Fp8GemmConfig& c) {
     return (c.num_math_warpgroups + 1) * kWarpgroupThreads;

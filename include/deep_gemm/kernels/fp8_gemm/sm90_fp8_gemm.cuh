@@ -52,7 +52,7 @@ struct Fp8GemmContext {
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
-    static_assert(kConfig.num_accumulators == 1 || kWaves == 1, "two accumulators belong to one wave");
+    static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 
     const Fp8GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
@@ -60,7 +60,7 @@ struct Fp8GemmContext {
 
     DG_DEVICE uint32_t num_k_blocks() const { return ceil_div<uint32_t>(args.k, kBlockK); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE Schedule schedule() const { return {args.m, args.n, static_cast<uint32_t>(kConfig.raster_group), cluster_rank}; }
+    DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s) const { return smem + kSmem.sfb_offset + s * kSmem.sfb_stage; }
@@ -134,6 +134,8 @@ class MathTile {
     using Context = Fp8GemmContext<kConfig>;
     static constexpr int kN = kConfig.block_n;
     static constexpr int kFragment = kN / 2;  // registers of one 64-row wave
+    static constexpr int kPartN = kN / kConfig.n_parts;
+    static constexpr int kUnits = Context::kWaves * kConfig.n_parts;  // products of a K block: wave by wave, part by part
 
     DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
                        uint32_t n_idx)
@@ -141,8 +143,8 @@ class MathTile {
           cursor_(cursor),
           feed_(feed),
           first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          a_desc_(ptx::k_major_descriptor(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
-          b_desc_(ptx::k_major_descriptor(ctx.b_stage(0))) {
+          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -162,22 +164,36 @@ class MathTile {
   private:
     using Scales = typename Context::Feed::Scales;
 
-    // Multiplies wave `wave` of the stage under the cursor.
-    DG_DEVICE void issue(float (&accumulators)[kFragment], int wave) {
-        const uint64_t a = a_desc_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
-        const uint64_t b = b_desc_ + cursor_.stage * (Context::kSmem.b_stage >> 4);
+    // Starts product `unit` of the stage under the cursor.
+    DG_DEVICE void issue(float (&accumulators)[kPartN / 2], int unit) {
+        const int wave = unit / kConfig.n_parts, part = unit % kConfig.n_parts;
+        const uint32_t a = a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
+        const uint32_t b = b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4) + part * (kPartN * kBlockK >> 4);
         ptx::pin_registers(accumulators);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kBlockK / 32; ++k) ptx::WgmmaE4m3<kN>::mma(accumulators, a + k * 2, b + k * 2, k != 0);
+        for (int k = 0; k < kBlockK / 32; ++k)
+            ptx::WgmmaE4m3<kPartN>::mma(accumulators, ptx::k_major_descriptor(a + k * 2),
+                                        ptx::k_major_descriptor(b + k * 2), k != 0);
         ptx::wgmma_commit();
     }
 
-    DG_DEVICE void promote(const float (&accumulators)[kFragment], const Scales& scales, uint32_t stage, int wave) {
+    // Waits for all but the newest kStillPending products, then promotes product kUnit of `stage`; the last product of a
+    // K block gives the stage back (before the promotion, unless that still reads SFB from it).
+    template <int kStillPending, int kUnit>
+    DG_DEVICE void retire(float (&accumulators)[kPartN / 2], const Scales& scales, uint32_t stage, bool any = true) {
+        constexpr int kWave = kUnit / kConfig.n_parts, kFirst = kUnit % kConfig.n_parts * kPartN;
+        constexpr bool kLast = kUnit == kUnits - 1;
+        float* part_sums = sums[kWave] + kFirst / 2;
+        ptx::wgmma_wait<kStillPending>();
+        ptx::pin_registers(accumulators);
+        if (kLast && !Context::kSfbPerRow && any) release(stage);
         if constexpr (Context::kSfbPerRow)
-            promote_by_column<kN>(accumulators, sums[wave], scales.value[wave], ctx_.sfb_stage(stage), ctx_.lane);
+            promote_by_column<kPartN>(accumulators, part_sums, scales.value[kWave],
+                                      ctx_.sfb_stage(stage) + kFirst * sizeof(float), ctx_.lane);
         else
-            promote_by_block<kN>(accumulators, sums[wave], scales.value[wave], first_block_columns_);
+            promote_by_block<kN, kFirst, kPartN>(accumulators, part_sums, scales.value[kWave], first_block_columns_);
+        if (kLast && Context::kSfbPerRow && any) release(stage);
     }
 
     DG_DEVICE void release(uint32_t stage) {
@@ -191,99 +207,83 @@ class MathTile {
         const uint32_t num_k = ctx_.num_k_blocks();
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kBatch) {
-            feed_.turn(k);
+            feed_.turn();
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (k + i < num_k) step(k + i, i);
         }
     }
 
-    // One accumulator: the other warpgroup's products run while this one promotes.
+    // One accumulator: the other warpgroups' products run while this one promotes.
     DG_DEVICE void run_one_deep() {
         for_each_k_block([&](uint32_t, int i) {
             const Scales scales = feed_.at(i);
             cursor_.consumer_wait();
-#pragma unroll
-            for (int wave = 0; wave < Context::kWaves; ++wave) {
-                issue(accumulators_[0], wave);
-                ptx::wgmma_wait<0>();
-                ptx::pin_registers(accumulators_[0]);
-                if (!Context::kSfbPerRow && wave == Context::kWaves - 1) release(cursor_.stage);
-                promote(accumulators_[0], scales, cursor_.stage, wave);
-            }
-            if (Context::kSfbPerRow) release(cursor_.stage);
+            for_each_unit([&](auto unit) {
+                issue(accumulators_[0], unit.value);
+                retire<0, unit.value>(accumulators_[0], scales, cursor_.stage);
+            });
             cursor_.advance();
         });
     }
 
-    // Two accumulators: the next K block is already multiplying while this one is promoted.
+    // Two accumulators: the next product is already running while this one is promoted.
     DG_DEVICE void run_two_deep() {
+        // Before the first product there is none to retire: zeros stand in for it, so that the loop has no special case.
+#pragma unroll
+        for (int r = 0; r < kPartN / 2; ++r) accumulators_[1][r] = 0.0f;
+        scales_[1] = {};
+        stage_ = cursor_.stage;
         for_each_k_block([&](uint32_t k, int i) {
-            const int slot = i % 2;
-            stage_[slot] = cursor_.stage;
-            scales_[slot] = feed_.at(i);
+            scales_[i % 2] = feed_.at(i);
             cursor_.consumer_wait();
-            issue(accumulators_[slot], 0);
+            for_each_unit([&](auto unit) {
+                constexpr int kUnit = unit.value;
+                const int slot = (i * kUnits + kUnit) % 2;
+                issue(accumulators_[slot], kUnit);
+                if constexpr (kUnit > 0)
+                    retire<1, kUnit - 1>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
+                else
+                    retire<1, kUnits - 1>(accumulators_[1 - slot], scales_[1 - i % 2], stage_, i > 0 || k > 0);
+            });
+            stage_ = cursor_.stage;
             cursor_.advance();
-            if (i > 0 || k > 0) retire<1>(1 - slot);
         });
         if (ctx_.num_k_blocks() % 2 == 1)
-            retire<0>(0);
+            retire<0, kUnits - 1>(accumulators_[(kUnits - 1) % 2], scales_[0], stage_);
         else
-            retire<0>(1);
+            retire<0, kUnits - 1>(accumulators_[1], scales_[1], stage_);
     }
 
-    // Promotes the K block in accumulator `slot`, leaving kStillPending newer ones in flight.
-    template <int kStillPending>
-    DG_DEVICE void retire(int slot) {
-        ptx::wgmma_wait<kStillPending>();
-        ptx::pin_registers(accumulators_[slot]);
-        if (!Context::kSfbPerRow) release(stage_[slot]);
-        promote(accumulators_[slot], scales_[slot], stage_[slot], 0);
-        if (Context::kSfbPerRow) release(stage_[slot]);
+    template <int kUnit = 0, typename Step>
+    DG_DEVICE void for_each_unit(const Step& step) {
+        if constexpr (kUnit < kUnits) {
+            step(IntConstant<kUnit>{});
+            for_each_unit<kUnit + 1>(step);
+        }
     }
 
     const Context& ctx_;
     typename Context::Cursor& cursor_;
     typename Context::Feed& feed_;
     uint32_t first_block_columns_;
-    uint64_t a_desc_, b_desc_;  // of stage 0
-    float accumulators_[kConfig.num_accumulators][kFragment];
+    uint32_t a_low_, b_low_;  // descriptors of stage 0
+    float accumulators_[kConfig.num_accumulators][kPartN / 2];
     Scales scales_[kConfig.num_accumulators];
-    uint32_t stage_[kConfig.num_accumulators];
+    uint32_t stage_;  // of the last K block, whose last product is not yet retired
 };
 
-// Sums to D through the warpgroup's own part of the staging area.
+// Adds C and stores through the warpgroup's own part of the staging area.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>& math, uint32_t warpgroup,
                           const TileCoord& tile) {
     using Context = Fp8GemmContext<kConfig>;
-    constexpr int kN = kConfig.block_n, kStoreN = Context::kSmem.store_n;
-    constexpr int kWaveBytes = kN / kStoreN * Context::kSmem.store_tile;
-    const bool storing_thread = ctx.warp % 4 == 0 && ctx.lane == 0;
-    const uint32_t warp_row = ctx.warp % 4 * 16;
-    const uint32_t row = tile.m_idx + warpgroup * Context::kWaves * kWgmmaM;
-    const ptx::SmemAddr staging = ctx.smem + Context::kSmem.d_offset + warpgroup * Context::kWaves * kWaveBytes;
-
+    constexpr uint32_t kStagingBytes = kConfig.store_boxes * Context::kSmem.store_tile;
     if constexpr (kConfig.has_c)
         for (int wave = 0; wave < Context::kWaves; ++wave)
-            add_c<kConfig>(ctx.args, math.sums[wave], row + wave * kWgmmaM + warp_row + ctx.lane / 4, tile.n_idx, ctx.lane);
-    if (storing_thread) ptx::bulk_wait_group_read<0>();
-    ptx::named_barrier_sync(1 + warpgroup, kWarpgroupThreads);
-#pragma unroll
-    for (int wave = 0; wave < Context::kWaves; ++wave) {
-        if constexpr (kConfig.d_dtype == Dtype::kF32)
-            stage_f32<kN, kStoreN>(staging + wave * kWaveBytes, math.sums[wave], warp_row, ctx.lane);
-        else
-            stage_bf16<kN, kStoreN>(staging + wave * kWaveBytes, math.sums[wave], warp_row, ctx.lane);
-    }
-    ptx::fence_proxy_async_shared();
-    ptx::named_barrier_sync(1 + warpgroup, kWarpgroupThreads);
-    if (storing_thread) {
-        for (int wave = 0; wave < Context::kWaves; ++wave)
-            store_wave<kConfig>(ctx.args, staging + wave * kWaveBytes, row + wave * kWgmmaM, tile.n_idx);
-        ptx::bulk_commit_group();
-    }
+            add_c<kConfig>(ctx.args, math.sums[wave], tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, tile.n_idx, ctx.lane);
+    store_sums<kConfig, Context::kWaves>(ctx.args, math.sums, ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes,
+                                         tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, tile.n_idx, 1 + warpgroup);
 }
 
 // Tile after tile: while one is stored, the next one's first factors are on their way.
@@ -304,7 +304,7 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
         if (more) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
         store_tile(ctx, math, warpgroup, finished);
     }
-    if (ctx.warp % 4 == 0 && ctx.lane == 0) ptx::bulk_wait_group<0>();
+    if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }
 
 // Sets the stage, then hands each warpgroup its role.
@@ -332,11 +332,11 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     ptx::launch_dependent_grid();
 
     if (warp >= Context::kMathWarps) {
-        if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<40>();
+        if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
         if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
-        if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<232>();
+        if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);
     }
     // Peers may still arrive on this CTA's barriers or write into its stages.

@@ -1,0 +1,216 @@
+// Planning from Python: dictionaries in, dictionaries out. No GPU, no tensor.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <type_traits>
+
+#include "bindings/bindings.h"
+#include "plan/config_text.h"
+#include "plan/cost_model.h"
+#include "plan/fp8_gemm.h"
+#include "plan/kernel_table.h"
+#include "support/error.h"
+
+namespace deep_gemm::bindings {
+
+namespace {
+
+namespace py = pybind11;
+using namespace plan;
+
+// Moves one field between a struct and a dictionary; enums travel as words.
+template <typename Field>
+py::object to_python(const Field& value) {
+    if constexpr (std::is_enum_v<Field>)
+        return py::str(std::string(text_of(value)));
+    else
+        return py::cast(value);
+}
+
+template <typename Field>
+void from_python(const char* name, py::handle object, Field& value) {
+    if constexpr (std::is_enum_v<Field>) {
+        parse(name, py::cast<std::string>(object), value);
+    } else {
+        try {
+            value = py::cast<Field>(object);
+        } catch (const py::cast_error&) {
+            throw_error(fmt::format("{}: expected a number, got {}", name, std::string(py::repr(object))));
+        }
+    }
+}
+
+// Calls visit("name", field) for the fields of an ArchSpec that a caller may replace.
+template <typename Spec, typename Visitor>
+void visit_arch(Spec& arch, Visitor&& visit) {
+    auto& [major, minor, sm_count, usable_sms, smem_per_block, clock_ghz, dram_tb_per_s, l2_tb_per_s, l2_mb,
+           fp8_tflops] = arch;
+    visit("major", major);
+    visit("minor", minor);
+    visit("sm_count", sm_count);
+    visit("usable_sms", usable_sms);
+    visit("smem_per_block", smem_per_block);
+    visit("clock_ghz", clock_ghz);
+    visit("dram_tb_per_s", dram_tb_per_s);
+    visit("l2_tb_per_s", l2_tb_per_s);
+    visit("l2_mb", l2_mb);
+    visit("fp8_tflops", fp8_tflops);
+}
+
+// Refuses the keys of `given` that `known` lacks.
+void refuse_unknown_keys(const char* what, const py::dict& given, const py::dict& known) {
+    for (const auto& [key, value] : given) {
+        if (known.contains(key)) continue;
+        throw_error(fmt::format("{}: unknown key {}; known: {}", what, std::string(py::repr(key)),
+                                std::string(py::str(py::str(", ").attr("join")(known)))));
+    }
+}
+
+ArchSpec arch_from(const py::dict& given) {
+    ArchSpec arch = kH200;
+    py::dict known;
+    visit_arch(arch, [&](const char* name, auto& field) {
+        known[name] = py::none();
+        if (given.contains(name)) from_python(name, given[name], field);
+    });
+    refuse_unknown_keys("arch", given, known);
+    if (given.contains("sm_count") && !given.contains("usable_sms")) arch.usable_sms = arch.sm_count;
+    return arch;
+}
+
+py::dict arch_to(const ArchSpec& arch) {
+    py::dict out;
+    visit_arch(arch, [&](const char* name, const auto& field) { out[name] = to_python(field); });
+    return out;
+}
+
+Fp8GemmConfig config_from(const py::dict& given) {
+    Fp8GemmConfig config{};
+    py::dict known;
+    visit_fields(config, [&](const char* name, auto& field) {
+        known[name] = py::none();
+        if (!given.contains(name)) throw_error(fmt::format("config: key '{}' is missing", name));
+        from_python(name, given[name], field);
+    });
+    refuse_unknown_keys("config", given, known);
+    return config;
+}
+
+py::dict config_to(const Fp8GemmConfig& config) {
+    py::dict out;
+    visit_fields(config, [&](const char* name, const auto& field) { out[name] = to_python(field); });
+    return out;
+}
+
+ScaleGranularity granularity_from(const py::handle& recipe) {
+    if (py::isinstance<py::str>(recipe)) {
+        const auto word = py::cast<std::string>(recipe);
+        if (word == "1d2d") return ScaleGranularity::kPerBlock;
+        if (word == "1d1d") return ScaleGranularity::kPerRow;
+    } else if (recipe.equal(py::make_tuple(1, 128, 128))) {
+        return ScaleGranularity::kPerBlock;
+    } else if (recipe.equal(py::make_tuple(1, 1, 128))) {
+        return ScaleGranularity::kPerRow;
+    }
+    throw_error(fmt::format("recipe: expected (1, 128, 128) or '1d2d', (1, 1, 128) or '1d1d', got {}",
+                            std::string(py::repr(recipe))));
+}
+
+// The optional keywords of every planning function.
+struct Request {
+    Fp8GemmShape shape;
+    ArchSpec arch;
+    py::object config = py::none();
+};
+
+Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
+    py::dict all(py::arg("recipe") = py::make_tuple(1, 128, 128), py::arg("d_dtype") = "bf16",
+                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none());
+    refuse_unknown_keys("planning", options, all);
+    all.attr("update")(options);
+    Request request{{m, n, k, granularity_from(all["recipe"]), Dtype::kBf16, py::cast<bool>(all["has_c"])},
+                    arch_from(py::cast<py::dict>(all["arch"])),
+                    all["config"]};
+    parse("d_dtype", py::cast<std::string>(all["d_dtype"]), request.shape.d_dtype);
+    return request;
+}
+
+py::dict plan_to(const Fp8GemmPlan& plan) {
+    py::dict out;
+    out["config"] = config_to(plan.config);
+    out["cluster"] = plan.cluster;
+    out["grid"] = plan.grid;
+    out["threads"] = plan.threads;
+    out["smem_bytes"] = plan.smem_bytes;
+    out["raster"] =
+        py::dict(py::arg("group") = plan.raster.group, py::arg("bands_along_n") = plan.raster.bands_along_n);
+    out["estimate_us"] = plan.estimate_us;
+    out["text"] = describe(plan);
+    return out;
+}
+
+py::dict plan_one(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
+    const Request request = request_from(m, n, k, options);
+    if (request.config.is_none()) return plan_to(plan::plan_fp8_gemm(request.shape, request.arch));
+    const Fp8GemmConfig config = config_from(py::cast<py::dict>(request.config));
+    return plan_to(plan_with_config(config, request.shape, request.arch));
+}
+
+py::dict explain_one(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
+    const Request request = request_from(m, n, k, options);
+    const Fp8GemmChoice choice = plan::explain_fp8_gemm(request.shape, request.arch);
+    py::list runners_up, rejected;
+    for (const Fp8GemmPlan& plan : choice.runners_up) runners_up.append(plan_to(plan));
+    for (const Rejection& rejection : choice.rejected)
+        rejected.append(
+            py::dict(py::arg("config") = config_to(rejection.config), py::arg("reason") = rejection.reason));
+    return py::dict(py::arg("best") = plan_to(choice.best), py::arg("runners_up") = runners_up,
+                    py::arg("rejected") = rejected, py::arg("text") = describe(choice));
+}
+
+py::list break_points(int64_t n, int64_t k, int64_t m_min, int64_t m_max, const py::kwargs& options) {
+    const Request request = request_from(m_min, n, k, options);
+    py::list out;
+    for (const MBreakPoint& point : m_break_points(request.shape, m_min, m_max, request.arch))
+        out.append(py::dict(py::arg("m") = point.m, py::arg("config") = config_to(point.config)));
+    return out;
+}
+
+py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
+    const Request request = request_from(m, n, k, options);
+    const Fp8GemmConfig config = config_from(py::cast<py::dict>(request.config));
+    const auto& kernel = kernel_for(config.sfb_granularity, config.d_dtype, request.arch);
+    const CostParts parts = cost_of(*kernel.cost, config, request.shape, request.arch);
+    return py::dict(py::arg("math") = parts.math, py::arg("power") = parts.power,
+                    py::arg("dram") = parts.dram, py::arg("l2") = parts.l2,
+                    py::arg("overhead") = parts.overhead, py::arg("total") = parts.total);
+}
+
+py::dict source_of(const py::dict& config, const py::dict& arch) {
+    const KernelSource source = print_source(config_from(config), arch_from(arch));
+    return py::dict(py::arg("entry") = source.entry, py::arg("text") = source.text);
+}
+
+}  // namespace
+
+void register_plan(py::module_& m) {
+    m.def("plan_fp8_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
+          "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, arch "
+          "(overrides of the "
+          "H200's numbers), config (run this one instead of the best).");
+    m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
+          "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
+          "plan_fp8_gemm.");
+    m.def("fp8_gemm_break_points", &break_points, py::arg("n"), py::arg("k"), py::arg("m_min"),
+          py::arg("m_max"), "The configs used for m in [m_min, m_max], each with the first m that uses it.");
+    m.def("fp8_gemm_cost", &cost_parts, py::arg("m"), py::arg("n"), py::arg("k"),
+          "The estimate of a config (keyword config) split by what limits it, in microseconds.");
+    m.def("print_fp8_gemm_source", &source_of, py::arg("config"), py::arg("arch") = py::dict(),
+          "Kernel source of a config: its extern \"C\" entry and its text.");
+    m.def(
+        "planning_arch", [] { return arch_to(kH200); },
+        "The device numbers that plans use unless told otherwise.");
+    m.def("supported_fp8_gemms", &supported_fp8_gemms, "The kernels there are, as text.");
+}
+
+}  // namespace deep_gemm::bindings

@@ -1,0 +1,168 @@
+#include "bindings/tensor_exchange.h"
+
+#include <dlpack/dlpack.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bindings/bindings.h"
+#include "support/describe.h"
+#include "support/error.h"
+
+namespace py = pybind11;
+
+namespace deep_gemm::bindings {
+namespace {
+
+// Which exchange table a Python type offers; null: none, read by attributes. All access is under the GIL.
+struct TypeEntry {
+    PyTypeObject* type = nullptr;  // a strong reference: the address cannot be reused by another type
+    const DLPackExchangeAPI* api = nullptr;
+};
+constexpr int kTypeCacheSize = 8;
+constinit std::array<TypeEntry, kTypeCacheSize> type_cache{};
+constinit int next_victim = 0;
+constinit bool attributes_only = false;  // a switch for tests
+
+const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
+    PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
+    if (attribute == nullptr) {
+        PyErr_Clear();
+        return nullptr;
+    }
+    const py::object capsule = py::reinterpret_steal<py::object>(attribute);
+    if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return nullptr;
+    auto* header = static_cast<const DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) header = header->prev_api;
+    auto* api = reinterpret_cast<const DLPackExchangeAPI*>(header);
+    return api != nullptr && api->dltensor_from_py_object_no_sync != nullptr ? api : nullptr;
+}
+
+const DLPackExchangeAPI* remember(PyTypeObject* type) {
+    const DLPackExchangeAPI* api = find_exchange_api(type);
+    TypeEntry& slot = type_cache[next_victim];
+    next_victim = (next_victim + 1) % kTypeCacheSize;
+    PyTypeObject* old = slot.type;
+    Py_INCREF(type);
+    slot = {type, api};
+    Py_XDECREF(reinterpret_cast<PyObject*>(old));
+    return api;
+}
+
+const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
+    if (attributes_only) [[unlikely]]
+        return nullptr;
+    for (const TypeEntry& entry : type_cache)
+        if (entry.type == type) return entry.api;
+    return remember(type);
+}
+
+Dtype dtype_of(DLDataType dtype) {
+    if (dtype.lanes != 1)
+        return dtype.code == kDLFloat4_e2m1fn && dtype.lanes == 2 && dtype.bits == 4 ? Dtype::kF4E2M1x2 : Dtype::kOther;
+    switch (dtype.code << 8 | dtype.bits) {
+        case kDLFloat8_e4m3fn << 8 | 8: return Dtype::kF8E4M3;
+        case kDLFloat8_e8m0fnu << 8 | 8: return Dtype::kF8E8M0;
+        case kDLFloat8_e5m2 << 8 | 8: return Dtype::kF8E5M2;
+        case kDLBfloat << 8 | 16: return Dtype::kBf16;
+        case kDLFloat << 8 | 16: return Dtype::kF16;
+        case kDLFloat << 8 | 32: return Dtype::kF32;
+        case kDLFloat << 8 | 64: return Dtype::kF64;
+        case kDLInt << 8 | 8: return Dtype::kI8;
+        case kDLUInt << 8 | 8: return Dtype::kU8;
+        case kDLBool << 8 | 8: return Dtype::kBool;
+        case kDLInt << 8 | 16: return Dtype::kI16;
+        case kDLInt << 8 | 32: return Dtype::kI32;
+        case kDLInt << 8 | 64: return Dtype::kI64;
+        default: return Dtype::kOther;
+    }
+}
+
+Device device_of(DLDevice device) {
+    switch (device.device_type) {
+        case kDLCPU:
+        case kDLCUDAHost: return {Device::Kind::kCpu, 0};
+        case kDLCUDA: return {Device::Kind::kCuda, device.device_id};
+        default: return {Device::Kind::kOther, device.device_id};
+    }
+}
+
+TensorView view_of(const DLTensor& t, const char* name) {
+    DG_CHECK(t.ndim <= kMaxRank, "{} has {} dimensions; no operation takes more than {}", name, t.ndim, kMaxRank);
+    TensorView view;
+    view.data = static_cast<char*>(t.data) + t.byte_offset;
+    view.dtype = dtype_of(t.dtype);
+    view.device = device_of(t.device);
+    view.rank = t.ndim;
+    std::copy_n(t.shape, t.ndim, view.shape.begin());
+    if (t.strides != nullptr) {
+        std::copy_n(t.strides, t.ndim, view.stride.begin());
+    } else {  // packed, as DLPack said it before 1.2
+        int64_t step = 1;
+        for (int i = t.ndim - 1; i >= 0; step *= view.shape[i--]) view.stride[i] = step;
+    }
+    return view;
+}
+
+// The exchange API shows a tensor with a pending negation as if it had none.
+void refuse_negated(PyObject* object, const char* name) {
+    static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+    PyObject* negated = PyObject_CallMethodNoArgs(object, is_neg);
+    if (negated == nullptr) {
+        PyErr_Clear();  // a framework without lazy negation
+        return;
+    }
+    const bool refused = negated == Py_True;
+    Py_DECREF(negated);
+    DG_CHECK(!refused, "{} is a lazily negated view (its negative bit is set); pass {}.resolve_neg()", name, name);
+}
+
+}  // namespace
+
+TensorView read_tensor(PyObject* object, const char* name) {
+    const DLPackExchangeAPI* api = exchange_api(Py_TYPE(object));
+    if (api == nullptr) return read_by_attributes(object, name);
+    DLTensor tensor;
+    if (api->dltensor_from_py_object_no_sync(object, &tensor) != 0) refuse_unreadable(object, name);
+    const TensorView view = view_of(tensor, name);
+    check_has_memory(view, object, name);
+    refuse_negated(object, name);
+    return view;
+}
+
+void* current_stream(PyObject* tensor, int device) {
+    const DLPackExchangeAPI* api = exchange_api(Py_TYPE(tensor));
+    if (api == nullptr) return stream_by_attributes(tensor, device);
+    void* stream = nullptr;
+    if (api->current_work_stream(kDLCUDA, device, &stream) != 0) throw py::error_already_set();
+    return stream;
+}
+
+namespace {
+
+// For tests: what read_tensor sees.
+py::dict describe_tensor(const py::object& tensor) {
+    const TensorView view = read_tensor(tensor.ptr(), "tensor");
+    py::list shape, stride;
+    for (int i = 0; i < view.rank; ++i) {
+        shape.append(view.shape[i]);
+        stride.append(view.stride[i]);
+    }
+    py::dict out;
+    out["data"] = reinterpret_cast<uintptr_t>(view.data);
+    out["dtype"] = std::string(dtype_name(view.dtype));
+    out["device"] = device_text(view.device);
+    out["shape"] = py::tuple(shape);
+    out["stride"] = py::tuple(stride);
+    out["fast"] = exchange_api(Py_TYPE(tensor.ptr())) != nullptr;
+    return out;
+}
+
+}  // namespace
+
+void register_tensor_exchange(py::module_& m) {
+    m.def("describe_tensor", &describe_tensor, py::arg("tensor"));
+    m.def("read_tensors_by_attributes", [](bool on) { attributes_only = on; }, py::arg("on"));
+}
+
+}  // namespace deep_gemm::bindings

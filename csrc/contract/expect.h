@@ -1,0 +1,118 @@
+// Fluent checks of one tensor: expect(d, "d").rank(2).dtype(Dtype::kBf16).rows_contiguous("N")...
+// A check that holds costs a comparison; one that fails throws an Error whose sentence names the argument,
+// what was expected, what came and what to do. Pure: memory behind the tensor is never read.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "support/describe.h"
+#include "support/tensor_view.h"
+
+namespace deep_gemm::contract {
+
+inline constexpr int kTmaAlignment = 16;  // bytes: of a base address and of every stride but the innermost
+
+// A word with what it stands for, e.g. {256, "N"}: messages print both.
+struct Extent {
+    int64_t value;
+    std::string_view letter;
+};
+
+class Expect {
+  public:
+    Expect(const TensorView& tensor, std::string_view name) : tensor_(tensor), name_(name) {}
+
+    // The tensor lives where `other` does.
+    const Expect& same_device(const Device& device, std::string_view other) const {
+        if (!(tensor_.device == device)) [[unlikely]]
+            fail_device(device, other);
+        return *this;
+    }
+    const Expect& rank(int expected, std::string_view dims) const {
+        if (tensor_.rank != expected) [[unlikely]]
+            fail_rank(expected, dims);
+        return *this;
+    }
+    // One of `accepted`; `advice` says what to do otherwise.
+    const Expect& dtype(std::initializer_list<Dtype> accepted, std::string_view advice) const {
+        for (const Dtype d : accepted)
+            if (tensor_.dtype == d) return *this;
+        fail_dtype(accepted, advice);
+    }
+    const Expect& shape(const Extent& rows, const Extent& columns, std::string_view advice) const {
+        if (tensor_.shape[0] != rows.value || tensor_.shape[1] != columns.value) [[unlikely]]
+            fail_shape(rows, columns, advice);
+        return *this;
+    }
+    // Every extent fits the kernels' 32-bit indices.
+    const Expect& extents_fit() const {
+        for (int i = 0; i < tensor_.rank; ++i)
+            if (tensor_.shape[i] < 0 || tensor_.shape[i] >= (int64_t{1} << 31)) [[unlikely]]
+                fail_extent(i);
+        return *this;
+    }
+    // Elements of a row are adjacent; `letter` names the last dimension. Of extents 0 and 1 any stride is
+    // right.
+    const Expect& rows_contiguous(std::string_view letter) const {
+        if (strides_matter() && tensor_.shape[1] > 1 && tensor_.stride[1] != 1) [[unlikely]]
+            fail_unit_stride(letter);
+        return *this;
+    }
+    const Expect& k_major() const { return rows_contiguous("K"); }
+    // Rows neither overlap nor start off a 16-byte boundary.
+    const Expect& rows_addressable() const {
+        if (strides_matter() && tensor_.shape[0] > 1) {
+            const int64_t elements = tensor_.stride[0];
+            if (elements * bytes() % kTmaAlignment != 0) [[unlikely]]
+                fail_row_alignment();
+            if (elements < tensor_.shape[1]) [[unlikely]]
+                fail_row_overlap();
+        }
+        return *this;
+    }
+    const Expect& base_aligned(int alignment) const {
+        if (strides_matter() &&
+            reinterpret_cast<uintptr_t>(tensor_.data) % static_cast<unsigned>(alignment) != 0) [[unlikely]]
+            fail_base(alignment);
+        return *this;
+    }
+    // No stride is negative.
+    const Expect& strides_forward() const {
+        for (int i = 0; i < tensor_.rank; ++i)
+            if (tensor_.shape[i] > 1 && tensor_.stride[i] < 0) [[unlikely]]
+                fail_negative_stride();
+        return *this;
+    }
+
+    // What any tensor a TMA map describes must be: rows contiguous, 16-byte rows and base.
+    const Expect& tma_addressable(std::string_view letter) const {
+        return rows_contiguous(letter).rows_addressable().base_aligned(kTmaAlignment);
+    }
+
+  private:
+    bool strides_matter() const { return tensor_.shape[0] != 0 && tensor_.shape[1] != 0; }
+    int64_t bytes() const { return element_bytes(tensor_.dtype); }
+
+    [[noreturn]] void fail_device(const Device& device, std::string_view other) const;
+    [[noreturn]] void fail_rank(int expected, std::string_view dims) const;
+    [[noreturn]] void fail_dtype(std::initializer_list<Dtype> accepted, std::string_view advice) const;
+    [[noreturn]] void fail_shape(const Extent& rows, const Extent& columns, std::string_view advice) const;
+    [[noreturn]] void fail_extent(int dimension) const;
+    [[noreturn]] void fail_unit_stride(std::string_view letter) const;
+    [[noreturn]] void fail_row_alignment() const;
+    [[noreturn]] void fail_row_overlap() const;
+    [[noreturn]] void fail_base(int alignment) const;
+    [[noreturn]] void fail_negative_stride() const;
+
+    const TensorView& tensor_;
+    std::string_view name_;
+};
+
+// `name` is the argument as the caller knows it; both outlive the expression.
+inline Expect expect(const TensorView& tensor, std::string_view name) {
+    return {tensor, name};
+}
+
+}  // namespace deep_gemm::contract

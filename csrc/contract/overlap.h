@@ -1,0 +1,27 @@
+// Whether two strided blocks of memory share a byte.
+#pragma once
+
+#include <cstdint>
+
+#include "support/tensor_view.h"
+
+namespace deep_gemm::contract {
+
+// `count` rows of `width` bytes, `pitch` bytes apart (pitch >= 0).
+struct RowBlock {
+    uint64_t begin;
+    int64_t count, width, pitch;
+};
+
+// The bytes of a rank-2 tensor; rows run along the smaller stride. Where that stride is not 1, the gaps
+// within a row count as part of it.
+RowBlock row_block(const TensorView& t);
+
+// Exact, column slices of one buffer included; no loop where the pitches agree.
+bool overlap(const RowBlock& x, const RowBlock& y);
+
+inline bool overlap(const TensorView& x, const TensorView& y) {
+    return overlap(row_block(x), row_block(y));
+}
+
+}  // namespace deep_gemm::contract

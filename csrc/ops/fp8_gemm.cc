@@ -1,0 +1,118 @@
+#include "ops/fp8_gemm.h"
+
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+
+#include "launch/launch.h"
+#include "ops/fp8_gemm_kernels.h"
+#include "reference/fp8_gemm.h"
+#include "support/blocking.h"
+#include "support/describe.h"
+#include "support/runtime_options.h"
+#include "support/settings.h"
+
+namespace deep_gemm::ops {
+
+namespace {
+
+constexpr int kReferenceRules = 9;  // CPU tensors follow the SM90 contract
+
+// Whether the tensors' memory is a device's. An emulated device has the host's memory for its own.
+bool runs_on_device(const Device& device) {
+    return device.kind == Device::Kind::kCuda || !settings().emulate.empty();
+}
+
+int rules_of(const Device& device) {
+    return runs_on_device(device) ? launch::device_info(device.index).major : kReferenceRules;
+}
+
+launch::Block2d block_of_d(const Fp8GemmProblem& p) {
+    const int64_t bytes = element_bytes(p.d_dtype);
+    return {.data = p.d, .pitch_bytes = p.d_row_stride * bytes, .width_bytes = p.n * bytes, .rows = p.m};
+}
+
+// K = 0: D is C, or zeros.
+void finish_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream) {
+    if (!p.has_c()) return launch::fill_zero_2d(p.device.index, block_of_d(p), stream);
+    if (p.c == p.d) return;
+    launch::copy_2d(p.device.index, block_of_d(p),
+                    {.data = p.c, .pitch_bytes = p.c_row_stride * element_bytes(p.d_dtype)}, stream);
+}
+
+TensorMap operand_map(const OperandView& operand, int64_t rows, int64_t k, int box_rows) {
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = 1,
+                                    .inner = static_cast<uint64_t>(k),
+                                    .outer = static_cast<uint64_t>(rows),
+                                    .outer_stride = static_cast<uint64_t>(operand.row_stride),
+                                    .box_inner = kBlockK,
+                                    .box_outer = static_cast<uint32_t>(box_rows)});
+}
+
+TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
+    const int bytes = element_bytes(p.d_dtype);
+    return launch::encode_tile_map({.data = p.d,
+                                    .element_bytes = bytes,
+                                    .inner = static_cast<uint64_t>(p.n),
+                                    .outer = static_cast<uint64_t>(p.m),
+                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
+                                    .box_inner = static_cast<uint32_t>(store_columns(config.block_n, bytes)),
+                                    .box_outer = kWgmmaM});
+}
+
+ScaleArgs scale_args(const ScaleView& s) {
+    return {s.data, s.stride_mn, s.stride_k};
+}
+
+// Made anew for every call: an address is never part of a key.
+Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
+    const Fp8GemmConfig& config = ready.config;
+    const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
+    return {.a = operand_map(p.a, p.m, p.k, static_cast<int>(slices.rows)),
+            .b = operand_map(p.b, p.n, p.k, config.block_n / config.cluster_m),
+            .d = output_map(p, config),
+            .sfa = scale_args(p.sfa),
+            .sfb = scale_args(p.sfb),
+            .c = p.c,
+            .c_stride_m = p.c_row_stride,
+            .m = static_cast<uint32_t>(p.m),
+            .n = static_cast<uint32_t>(p.n),
+            .k = static_cast<uint32_t>(p.k),
+            .a_slices = slices,
+            .raster = ready.raster};
+}
+
+plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
+    return {.m = p.m,
+            .n = p.n,
+            .k = p.k,
+            .sfb_granularity =
+                p.sfb.granularity_mn == 1 ? ScaleGranularity::kPerRow : ScaleGranularity::kPerBlock,
+            .d_dtype = p.d_dtype,
+            .has_c = p.has_c()};
+}
+
+void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
+    const RuntimeOptions options = runtime_options();
+    if (problem.k == 0) {
+        if (!options.compile_only) finish_without_product(problem, stream);
+        return;
+    }
+    ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
+    if (options.compile_only) return;
+    const Fp8GemmArgs args = kernel_args(problem, ready);
+    ready.shape.programmatic_dependent_launch = options.pdl;
+    launch::launch(*ready.kernel, ready.shape, &args, stream);
+}
+
+}  // namespace
+
+void fp8_gemm(const Fp8GemmCall& call) {
+    const Device device = contract::device_of(call);
+    const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
+    if (problem.empty_output()) return;
+    if (runs_on_device(device)) return run_on_device(problem, call.stream);
+    const BlockingScope scope;
+    reference::fp8_gemm(problem);
+}
+
+}  // namespace deep_gemm::ops

@@ -1,0 +1,159 @@
+#include "plan/candidates.h"
+
+#include <fmt/format.h>
+
+namespace deep_gemm::plan {
+
+namespace {
+
+constexpr int kMinStages = 2;
+constexpr int kMaxStages = 32;
+constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
+constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
+constexpr int kOddBoxRegisters =
+    16;                           // more where store boxes are no power of two wide: 128x120 spilled without
+constexpr int kMaxScaleSpan = 2;  // SFB blocks one 1D2D tile may touch
+
+const TileRow* row_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const TileRow& row : space.tiles)
+        if (row.block_m == c.block_m && row.num_math_warpgroups == c.num_math_warpgroups) return &row;
+    return nullptr;
+}
+
+const ClusterRow* cluster_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const ClusterRow& row : space.clusters)
+        if (row.m == c.cluster_m && row.n == c.cluster_n) return &row;
+    return nullptr;
+}
+
+// The most 128-row blocks of SFB that a tile touches, wherever it starts.
+int scale_span(int block_n) {
+    const int last_start = kScaleBlock - gcd_of(block_n, kScaleBlock);
+    return ceil_div(last_start + block_n, kScaleBlock);
+}
+
+const AccumulatorRow* accumulators_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const AccumulatorRow& row : space.accumulators)
+        if (row.count == c.num_accumulators) return &row;
+    return nullptr;
+}
+
+const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    const TileRow* tile = row_of(space, c);
+    const ClusterRow* cluster = cluster_of(space, c);
+    if (tile != nullptr && tile->off != nullptr) return tile->off;
+    return cluster != nullptr ? cluster->off : nullptr;
+}
+
+bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    const TileRow* row = row_of(space, c);
+    const bool one_wave = c.block_m == kWgmmaM * c.num_math_warpgroups;
+    if (!one_wave && c.num_accumulators > 1) return false;
+    return row != nullptr && c.block_n > 0 && c.block_n % row->block_n_step == 0 &&
+           c.block_n <= row->block_n_max && cluster_of(space, c) != nullptr &&
+           accumulators_of(space, c) != nullptr;
+}
+
+}  // namespace
+
+RegisterNeed register_need(const Fp8GemmConfig& c) {
+    const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
+    const int box = store_columns(c.block_n, d_element_bytes(c));
+    const bool odd_box = (box & (box - 1)) != 0;
+    return {c.block_n / 2 * waves, c.block_n / 2 * c.num_accumulators,
+            kOtherRegisters + (odd_box ? kOddBoxRegisters : 0)};
+}
+
+int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
+    Fp8GemmConfig c = config;
+    for (c.num_stages = kMaxStages; c.num_stages > 0; --c.num_stages)
+        if (smem_plan(c).total <= arch.smem_per_block) break;
+    return c.num_stages;
+}
+
+std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
+                                     const ArchSpec& arch) {
+    std::vector<Fp8GemmConfig> configs;
+    Fp8GemmConfig c{};
+    c.sfb_granularity = shape.sfb_granularity;
+    c.grouping = Grouping::kDense;
+    c.d_dtype = shape.d_dtype;
+    c.has_c = shape.has_c;
+    for (const TileRow& tile : space.tiles) {
+        c.block_m = tile.block_m;
+        c.num_math_warpgroups = tile.num_math_warpgroups;
+        for (c.block_n = tile.block_n_step; c.block_n <= tile.block_n_max; c.block_n += tile.block_n_step) {
+            c.num_stages = deepest_pipeline(c, arch);
+            for (const ClusterRow& cluster : space.clusters) {
+                c.cluster_m = cluster.m;
+                c.cluster_n = cluster.n;
+                for (const AccumulatorRow& accumulators : space.accumulators) {
+                    c.num_accumulators = accumulators.count;
+                    configs.push_back(c);
+                }
+            }
+        }
+    }
+    return configs;
+}
+
+Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const ArchSpec& arch) {
+    if (!tile_in_space(space, c)) return Refusal::kTile;
+    if (c.block_n % (kSwizzleRows * c.cluster_m) != 0 || c.block_m % (kSwizzleRows * c.cluster_n) != 0)
+        return Refusal::kMulticast;
+    if (c.sfb_granularity == ScaleGranularity::kPerBlock && scale_span(c.block_n) > kMaxScaleSpan)
+        return Refusal::kScaleSpan;
+    if (c.block_n < accumulators_of(space, c)->block_n_min) return Refusal::kSerialised;
+    if (register_need(c).total() > row_of(space, c)->register_limit) return Refusal::kRegisters;
+    if (c.num_stages < kMinStages || smem_plan(c).total > arch.smem_per_block) return Refusal::kSharedMemory;
+    return Refusal::kNone;
+}
+
+Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
+                        const ArchSpec& arch) {
+    if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
+    const Refusal refusal = check_config(space, c, arch);
+    if (refusal != Refusal::kNone) return refusal;
+    const bool idle = ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
+                      ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
+    return idle ? Refusal::kIdleCluster : Refusal::kNone;
+}
+
+std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmConfig& c,
+                    const ArchSpec& arch) {
+    const RegisterNeed need = register_need(c);
+    switch (refusal) {
+        case Refusal::kNone:
+            return "feasible";
+        case Refusal::kNotPlanned:
+            return fmt::format("not planned: {}", why_off(space, c));
+        case Refusal::kTile:
+            return fmt::format(
+                "tile: {}x{} with {} math warpgroups, {} accumulators and cluster {}x{} "
+                "is not in the kernel's table",
+                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n);
+        case Refusal::kMulticast:
+            return fmt::format(
+                "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,
+                c.cluster_m, c.block_m, c.cluster_n, kSwizzleRows);
+        case Refusal::kScaleSpan:
+            return fmt::format("scale span: {} columns may touch {} blocks of SFB, at most {}", c.block_n,
+                               scale_span(c.block_n), kMaxScaleSpan);
+        case Refusal::kSerialised:
+            return fmt::format("serialised: {} accumulators need {} columns or more, got {}",
+                               c.num_accumulators, accumulators_of(space, c)->block_n_min, c.block_n);
+        case Refusal::kRegisters:
+            return fmt::format("registers: {} sums + {} in flight + {} = {} per thread, at most {}",
+                               need.sums, need.in_flight, need.other, need.total(),
+                               row_of(space, c)->register_limit);
+        case Refusal::kSharedMemory:
+            return fmt::format("shared memory: {} stages need {} bytes of {}, at least {} stages must fit",
+                               c.num_stages, smem_plan(c).total, arch.smem_per_block, kMinStages);
+        case Refusal::kIdleCluster:
+            return fmt::format("idle cluster: fewer tiles than the {}x{} CTAs of a cluster", c.cluster_m,
+                               c.cluster_n);
+    }
+    return "unknown";
+}
+
+}  // namespace deep_gemm::plan

@@ -1,0 +1,82 @@
+// The configs a kernel can be compiled for, as data, and the rules that refuse one, each with a sentence.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+
+#include "plan/arch_spec.h"
+#include "plan/fp8_gemm.h"
+
+namespace deep_gemm::plan {
+
+// A family of tiles: one height, all widths of a step.
+struct TileRow {
+    int block_m;
+    int num_math_warpgroups;
+    int block_n_step, block_n_max;
+    int register_limit;         // per math thread
+    const char* off = nullptr;  // why it is not planned yet; such a config still runs when asked for by name
+};
+
+struct ClusterRow {
+    int m, n;
+    const char* off = nullptr;
+};
+
+// Accumulators in flight; in narrower tiles than `block_n_min` the compiler orders the wgmmas one after
+// another.
+struct AccumulatorRow {
+    int count;
+    int block_n_min;
+};
+
+// The axes that candidates are the product of. A new axis (split-K, swapped operands, a grouping) is a new
+// member here.
+struct CandidateSpace {
+    std::span<const TileRow> tiles;
+    std::span<const ClusterRow> clusters;
+    std::span<const AccumulatorRow> accumulators;
+};
+
+// Why a config cannot, or should not, run a shape.
+enum class Refusal : unsigned char {
+    kNone,
+    kNotPlanned,  // a row of the space that is switched off
+    kTile,        // not a tile of the space
+    kMulticast,   // a cluster member's share of a tile is not whole swizzle atoms
+    kScaleSpan,   // a tile may touch three blocks of SFB
+    kSerialised,  // the compiler would not let two wgmmas be in flight
+    kRegisters,
+    kSharedMemory,
+    kIdleCluster,  // a cluster wider than the tiles there are
+};
+
+// Every config of the space for a shape, feasible or not, stages already as deep as shared memory allows.
+std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
+                                     const ArchSpec& arch);
+
+// Can the kernel be compiled and launched with this config at all?
+Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& config, const ArchSpec& arch);
+
+// check_config, and is the config planned, and of use to this shape?
+Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& config, const Fp8GemmShape& shape,
+                        const ArchSpec& arch);
+
+// The sentence of a refusal: "registers: 96 sums + 192 in flight + 40 = 328 per thread, at most 232".
+std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmConfig& config,
+                    const ArchSpec& arch);
+
+// Stages that fit the shared memory of one block, 0 if not even one does.
+int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch);
+
+// Registers a math thread needs: running sums, accumulators in flight, the rest.
+struct RegisterNeed {
+    int sums, in_flight, other;
+    int total() const { return sums + in_flight + other; }
+};
+RegisterNeed register_need(const Fp8GemmConfig& config);
+
+}  // namespace deep_gemm::plan

@@ -1,0 +1,146 @@
+#include "plan/config_text.h"
+
+#include <map>
+#include <span>
+#include <type_traits>
+
+#include "plan/fp8_gemm.h"
+#include "plan/kernel_table.h"
+#include "support/error.h"
+
+namespace deep_gemm::plan {
+
+namespace {
+
+template <typename Enum>
+struct Word {
+    Enum value;
+    std::string_view text;    // in dictionaries and messages
+    std::string_view source;  // in C++
+};
+
+constexpr Word<ScaleGranularity> kGranularityWords[] = {
+    {ScaleGranularity::kPerRow, "per_row", "ScaleGranularity::kPerRow"},
+    {ScaleGranularity::kPerBlock, "per_block", "ScaleGranularity::kPerBlock"},
+};
+constexpr Word<Grouping> kGroupingWords[] = {{Grouping::kDense, "dense", "Grouping::kDense"}};
+// Only what a GEMM writes.
+constexpr Word<Dtype> kDtypeWords[] = {{Dtype::kBf16, "bf16", "Dtype::kBf16"},
+                                       {Dtype::kF32, "f32", "Dtype::kF32"}};
+
+std::span<const Word<ScaleGranularity>> words_of(ScaleGranularity) {
+    return kGranularityWords;
+}
+std::span<const Word<Grouping>> words_of(Grouping) {
+    return kGroupingWords;
+}
+std::span<const Word<Dtype>> words_of(Dtype) {
+    return kDtypeWords;
+}
+
+template <typename Enum>
+Word<Enum> word_of(Enum value) {
+    for (const Word<Enum>& word : words_of(value))
+        if (word.value == value) return word;
+    return {value, "another", "?"};
+}
+
+template <typename Enum>
+void parse_word(std::string_view field, std::string_view text, Enum& value) {
+    std::string known;
+    for (const Word<Enum>& word : words_of(value)) {
+        if (word.text == text) {
+            value = word.value;
+            return;
+        }
+        known += fmt::format("{}'{}'", known.empty() ? "" : ", ", word.text);
+    }
+    throw_error(fmt::format("{}: expected one of {}, got '{}'", field, known, text));
+}
+
+// A field's value as C++ source.
+template <typename Field>
+std::string literal(const Field& value) {
+    if constexpr (std::is_enum_v<Field>)
+        return fmt::format("deep_gemm::{}", word_of(value).source);
+    else
+        return fmt::format("{}", value);
+}
+
+std::string describe_refusals(const std::vector<Rejection>& rejected) {
+    struct Count {
+        int number = 0;
+        const Rejection* first = nullptr;
+    };
+    std::map<std::string, Count> kinds;
+    for (const Rejection& rejection : rejected) {
+        Count& count = kinds[rejection.reason.substr(0, rejection.reason.find(':'))];
+        if (count.number++ == 0) count.first = &rejection;
+    }
+    std::string text;
+    for (const auto& [kind, count] : kinds)
+        text += fmt::format("  {:4} refused, e.g. {}: {}\n", count.number, describe(count.first->config),
+                            count.first->reason);
+    return text;
+}
+
+}  // namespace
+
+std::string_view text_of(ScaleGranularity value) {
+    return word_of(value).text;
+}
+std::string_view text_of(Grouping value) {
+    return word_of(value).text;
+}
+std::string_view text_of(Dtype value) {
+    return word_of(value).text;
+}
+
+void parse(std::string_view field, std::string_view word, ScaleGranularity& value) {
+    parse_word(field, word, value);
+}
+void parse(std::string_view field, std::string_view word, Grouping& value) {
+    parse_word(field, word, value);
+}
+void parse(std::string_view field, std::string_view word, Dtype& value) {
+    parse_word(field, word, value);
+}
+
+std::string describe(const Fp8GemmConfig& c) {
+    return fmt::format("{}x{}x{} stages={} warpgroups={} accumulators={} cluster={}x{} sfb={} d={}{}",
+                       c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators,
+                       c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
+                       c.has_c ? " +c" : "");
+}
+
+std::string describe(const Fp8GemmPlan& plan) {
+    return fmt::format("{:8.2f} us  {}  grid={} smem={} bands={}{}", plan.estimate_us, describe(plan.config),
+                       plan.grid, plan.smem_bytes, plan.raster.group, plan.raster.bands_along_n ? "n" : "m");
+}
+
+std::string describe(const Fp8GemmChoice& choice) {
+    constexpr std::size_t kShown = 5;
+    std::string text = fmt::format("picked {}\n", describe(choice.best));
+    for (std::size_t i = 0; i < choice.runners_up.size() && i < kShown; ++i)
+        text += fmt::format("  then {}\n", describe(choice.runners_up[i]));
+    if (choice.runners_up.size() > kShown)
+        text += fmt::format("  {:4} more feasible\n", choice.runners_up.size() - kShown);
+    return text + describe_refusals(choice.rejected);
+}
+
+KernelSource print_source(const Fp8GemmConfig& config, const ArchSpec& arch) {
+    const Fp8GemmKernel& kernel = kernel_for(config.sfb_granularity, config.d_dtype, arch);
+    std::string fields;
+    visit_fields(config, [&](const char* name, const auto& value) {
+        fields += fmt::format("    .{} = {},\n", name, literal(value));
+    });
+    return {kernel.entry,
+            fmt::format("#include <{}>\n\n"
+                        "constexpr deep_gemm::Fp8GemmConfig kConfig{{\n{}}};\n\n"
+                        "extern \"C\" __global__ void __launch_bounds__({}, 1)\n"
+                        "{}(const __grid_constant__ deep_gemm::Fp8GemmArgs args) {{\n"
+                        "    deep_gemm::{}<kConfig>(args);\n}}\n",
+                        kernel.header, fields, num_threads(config), kernel.entry, kernel.function)};
+}
+
+}  // namespace deep_gemm::plan

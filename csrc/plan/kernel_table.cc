@@ -1,0 +1,72 @@
+#include "plan/kernel_table.h"
+
+#include "plan/config_text.h"
+#include "support/error.h"
+
+namespace deep_gemm::plan {
+
+namespace {
+
+constexpr const char* kWavesLater = "two wgmma waves per math warpgroup are not built yet";
+constexpr const char* kClusterLater = "clusters of four do not fill every SM; how many fit is not known here";
+
+// block_m, math warpgroups, step and limit of block_n, registers of a math thread (setmaxnreg).
+constexpr TileRow kSm90Tiles[] = {
+    {64, 1, 8, 256, 248},
+    {128, 2, 8, 192, 232},
+    {192, 3, 8, 192, 160},
+    {256, 2, 8, 128, 232, kWavesLater},
+};
+constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, kClusterLater}};
+// Widths below which `scripts/compile_all.py --every-candidate` saw serialised wgmmas.
+constexpr AccumulatorRow kSm90BlockAccumulators[] = {{1, 8}, {2, 16}};
+constexpr AccumulatorRow kSm90RowAccumulators[] = {{1, 8}, {2, 24}};
+constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockAccumulators};
+constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowAccumulators};
+
+constexpr Fp8GemmKernel kKernels[] = {
+    {9,
+     ScaleGranularity::kPerBlock,
+     {Dtype::kBf16, Dtype::kF32},
+     "deep_gemm/kernels/fp8_gemm/sm90_fp8_gemm.cuh",
+     "sm90_fp8_gemm",
+     "sm90_fp8_gemm_1d2d",
+     kSm90BlockSpace,
+     &kSm90Cost},
+    {9,
+     ScaleGranularity::kPerRow,
+     {Dtype::kBf16, Dtype::kF32},
+     "deep_gemm/kernels/fp8_gemm/sm90_fp8_gemm.cuh",
+     "sm90_fp8_gemm",
+     "sm90_fp8_gemm_1d1d",
+     kSm90RowSpace,
+     &kSm90Cost},
+};
+
+}  // namespace
+
+std::span<const Fp8GemmKernel> fp8_gemm_kernels() {
+    return kKernels;
+}
+
+std::string supported_fp8_gemms() {
+    std::string text;
+    for (const Fp8GemmKernel& kernel : kKernels) {
+        text += fmt::format("{}SM{}0 with SFB {}, D {} or {}", text.empty() ? "" : "; ", kernel.arch_major,
+                            text_of(kernel.sfb_granularity), text_of(kernel.d_dtypes[0]),
+                            text_of(kernel.d_dtypes[1]));
+    }
+    return text;
+}
+
+const Fp8GemmKernel& kernel_for(ScaleGranularity sfb_granularity, Dtype d_dtype, const ArchSpec& arch) {
+    for (const Fp8GemmKernel& kernel : kKernels) {
+        const bool writes = kernel.d_dtypes[0] == d_dtype || kernel.d_dtypes[1] == d_dtype;
+        if (kernel.arch_major == arch.major && kernel.sfb_granularity == sfb_granularity && writes)
+            return kernel;
+    }
+    throw_error(fmt::format("No FP8 GEMM kernel for SM{}{} with SFB {} and D {}; there is: {}", arch.major,
+                            arch.minor, text_of(sfb_granularity), text_of(d_dtype), supported_fp8_gemms()));
+}
+
+}  // namespace deep_gemm::plan

@@ -1,0 +1,20 @@
+// The order of tiles: which operand stays in L2 while the other streams by.
+#pragma once
+
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+
+#include "plan/arch_spec.h"
+#include "plan/fp8_gemm.h"
+
+namespace deep_gemm::plan {
+
+struct Raster {
+    RasterArgs args;
+    double operand_bytes;  // of A and B read from memory in all
+};
+
+// The bands that read A and B least often from memory; where several do, those whose wave of tiles touches
+// the fewest rows.
+Raster pick_raster(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch);
+
+}  // namespace deep_gemm::plan

@@ -1,0 +1,97 @@
+#include "reference/fp8_gemm.h"
+
+#include <deep_gemm/base/math.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "reference/number.h"
+
+namespace deep_gemm::reference {
+
+namespace {
+
+constexpr int64_t kScaleK = 128;
+constexpr int kColumns = 32;  // of D at a time: a panel of B is decoded once for all rows of A
+
+// B's rows [n, n + kColumns) decoded, K-first so that the inner loop runs along columns; rows past N are
+// zeros.
+void decode_panel(const Fp8GemmProblem& p, int64_t n, std::vector<double>& panel) {
+    const auto& value_of = e4m3_values();
+    const int columns = static_cast<int>(min_of<int64_t>(kColumns, p.n - n));
+    std::fill(panel.begin(), panel.end(), 0.0);
+    for (int j = 0; j < columns; ++j) {
+        const uint8_t* row = static_cast<const uint8_t*>(p.b.data) + (n + j) * p.b.row_stride;
+        for (int64_t k = 0; k < p.k; ++k) panel[k * kColumns + j] = value_of[row[k]];
+    }
+}
+
+// Σ a[k] * b[k] over one scale block, for every column: multiples of 2^-18 below 2^25, hence exact in FP64.
+void block_sums(const uint8_t* a, const double* b, int64_t count, double (&sums)[kColumns]) {
+    const auto& value_of = e4m3_values();
+    std::fill(std::begin(sums), std::end(sums), 0.0);
+    for (int64_t k = 0; k < count; ++k) {
+        const double a_value = value_of[a[k]];
+        for (int j = 0; j < kColumns; ++j) sums[j] += a_value * b[k * kColumns + j];
+    }
+}
+
+double scale_at(const ScaleView& s, int64_t mn, int64_t k_block) {
+    return s.data[mn / s.granularity_mn * s.stride_mn + k_block * s.stride_k];
+}
+
+double load_c(const Fp8GemmProblem& p, int64_t m, int64_t n) {
+    const int64_t at = m * p.c_row_stride + n;
+    if (p.d_dtype == Dtype::kF32) return static_cast<const float*>(p.c)[at];
+    return decode_bf16(static_cast<const uint16_t*>(p.c)[at]);
+}
+
+void store_d(const Fp8GemmProblem& p, int64_t m, int64_t n, double value) {
+    const int64_t at = m * p.d_row_stride + n;
+    if (p.d_dtype == Dtype::kF32)
+        static_cast<float*>(p.d)[at] = static_cast<float>(value);
+    else
+        static_cast<uint16_t*>(p.d)[at] = encode_bf16(value);
+}
+
+// One row of D, columns [n, n + kColumns).
+void row_of_panel(const Fp8GemmProblem& p, int64_t m, int64_t n, const std::vector<double>& panel) {
+    const uint8_t* a = static_cast<const uint8_t*>(p.a.data) + m * p.a.row_stride;
+    const int columns = static_cast<int>(min_of<int64_t>(kColumns, p.n - n));
+    double total[kColumns] = {};
+    for (int64_t k = 0, block = 0; k < p.k; k += kScaleK, ++block) {
+        double sums[kColumns];
+        block_sums(a + k, panel.data() + k * kColumns, min_of(kScaleK, p.k - k), sums);
+        const double a_scale = scale_at(p.sfa, m, block);
+        for (int j = 0; j < columns; ++j) total[j] += a_scale * scale_at(p.sfb, n + j, block) * sums[j];
+    }
+    for (int j = 0; j < columns; ++j)
+        store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
+}
+
+void copy_c(const Fp8GemmProblem& p) {
+    const int64_t bytes = p.d_dtype == Dtype::kF32 ? 4 : 2;
+    for (int64_t m = 0; m < p.m; ++m) {
+        char* d = static_cast<char*>(p.d) + m * p.d_row_stride * bytes;
+        const char* c = static_cast<const char*>(p.c) + m * p.c_row_stride * bytes;
+        if (!p.has_c())
+            std::memset(d, 0, p.n * bytes);
+        else if (c != d)
+            std::memcpy(d, c, p.n * bytes);
+    }
+}
+
+}  // namespace
+
+void fp8_gemm(const Fp8GemmProblem& p) {
+    if (p.empty_output()) return;
+    if (p.k == 0) return copy_c(p);
+    std::vector<double> panel(p.k * kColumns);
+    for (int64_t n = 0; n < p.n; n += kColumns) {
+        decode_panel(p, n, panel);
+        for (int64_t m = 0; m < p.m; ++m) row_of_panel(p, m, n, panel);
+    }
+}
+
+}  // namespace deep_gemm::reference

@@ -1,0 +1,48 @@
+"""The options that name shapes and targets, shared by `compile` and `plan`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Dict, List, Tuple
+
+from .. import precompile
+
+
+def integers(text: str) -> List[int]:
+    """Comma-separated extents: "4096" or "576,2112"."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected integers separated by commas, got {text!r}") from None
+
+
+def m_range(text: str) -> Tuple[int, int]:
+    """One M, or first:last."""
+    first, _, last = text.partition(":")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected an integer or first:last, got {text!r}") from None
+
+
+def recipe(text: str) -> Tuple[int, ...]:
+    """Three granularities, e.g. "1,128,128"."""
+    parts = tuple(integers(text))
+    if len(parts) != 3:
+        raise argparse.ArgumentTypeError(f"expected gran_m,gran_n,gran_k, got {text!r}")
+    return parts
+
+
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """--n --k --arch --sms --recipe --out --accumulate; --m differs by command."""
+    parser.add_argument("--arch", default="sm_90a", help="architecture to compile for (default: %(default)s)")
+    parser.add_argument("--sms", type=int, default=0, help="SMs of the device (default: the planner's number)")
+    parser.add_argument("--recipe", type=recipe, default=(1, 128, 128), help="gran_m,gran_n,gran_k (default: 1,128,128)")
+    parser.add_argument("--out", default="bfloat16", help="dtype of D: bfloat16 or float32 (default: %(default)s)")
+    parser.add_argument("--accumulate", action="store_true", help="for calls with c")
+
+
+def planning_options(arguments: argparse.Namespace) -> Dict[str, Any]:
+    """The planner's keywords for the parsed options."""
+    target = precompile.target_of(arguments.arch, arguments.sms)
+    return precompile.planning_options(target, arguments.recipe, arguments.out, arguments.accumulate)

@@ -1,0 +1,116 @@
+"""What can be refused before there is data: checks of the fake implementations, on shapes, dtypes and devices.
+
+The full contract is C++'s. Extents may be symbolic: a comparison of known ones is decided here, one of unknown ones is
+left to the compiled graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+from .errors import DeepGemmError
+
+_OUTPUTS = (torch.bfloat16, torch.float32)
+_FACTORS = tuple(
+    getattr(torch, name) for name in ("float32", "int32", "float8_e8m0fnu") if hasattr(torch, name)
+)
+
+
+def expect(condition: Any, message: Callable[[], str]) -> None:
+    """Refuses a call with `message()` if `condition` is false; a symbolic condition becomes a check of the graph."""
+    if isinstance(condition, bool):
+        if not condition:
+            raise DeepGemmError(message())
+    else:
+        torch._check(condition, message)
+
+
+def expect_shape(tensor: Tensor, name: str, shape: Sequence[Any], meaning: str) -> None:
+    """Refuses `tensor` unless it has `shape`, written as `meaning` in the message."""
+
+    def message() -> str:
+        return f"{name}: expected shape {meaning} = {tuple(shape)}, got {tuple(tensor.shape)}"
+
+    expect(tensor.dim() == len(shape), message)
+    for got, wanted in zip(tensor.shape, shape):
+        expect(got == wanted, message)
+
+
+def expect_dtype(tensor: Tensor, name: str, dtypes: Sequence[torch.dtype]) -> None:
+    """Refuses `tensor` unless its dtype is one of `dtypes`."""
+    wanted = " or ".join(str(dtype) for dtype in dtypes)
+    expect(tensor.dtype in dtypes, lambda: f"{name}: expected {wanted}, got {tensor.dtype}")
+
+
+def expect_compiled_dims(compiled_dims: str) -> None:
+    """Refuses anything but letters of "mnk"."""
+    ok = isinstance(compiled_dims, str) and set(compiled_dims) <= set("mnk")
+    expect(ok, lambda: f"compiled_dims: expected letters of 'mnk' or an empty string, got {compiled_dims!r}")
+
+
+def recipe_parts(recipes: Sequence[Optional[Sequence[int]]], sfb: Tensor) -> Tuple[Tuple[int, int], Tuple[int, int]]:
+    """((gran_m, gran_k), (gran_n, gran_k)) of (recipe, recipe_a, recipe_b), the default chosen by the dtype of `sfb`."""
+    recipe, recipe_a, recipe_b = recipes
+    expect(
+        (recipe_a is None) == (recipe_b is None) and (recipe is None or recipe_a is None),
+        lambda: f"recipe: give either recipe, or recipe_a and recipe_b, got {recipe}, {recipe_a}, {recipe_b}",
+    )
+    if recipe_a is not None and recipe_b is not None:
+        for name, part in (("recipe_a", recipe_a), ("recipe_b", recipe_b)):
+            expect(len(part) == 2, lambda: f"{name}: expected (gran_mn, gran_k), got {tuple(part)}")
+        return (recipe_a[0], recipe_a[1]), (recipe_b[0], recipe_b[1])
+    if recipe is None:
+        recipe = (1, 128, 128) if sfb.dtype == torch.float32 else (1, 1, 128)
+    expect(len(recipe) == 3, lambda: f"recipe: expected (gran_m, gran_n, gran_k), got {tuple(recipe)}")
+    return (recipe[0], recipe[2]), (recipe[1], recipe[2])
+
+
+def expect_factors(sf: Tensor, name: str, extents: Tuple[Any, Any], granularity: Tuple[int, int]) -> None:
+    """Refuses factors `sf` of a `[mn, k]` operand that are not `[ceil(mn / gran_mn), ceil(k / gran_k)]`; packed ones hold
+    four of K and one row each."""
+    expect_dtype(sf, name, _FACTORS)
+    gran_mn, gran_k = granularity
+    expect(gran_mn in (1, 128) and gran_k in (32, 128), lambda: f"recipe: unsupported granularity {granularity} of {name}")
+    if sf.dtype == torch.int32:
+        gran_mn, gran_k = 1, 4 * gran_k
+    rows, columns = (-(-extent // gran) for extent, gran in zip(extents, (gran_mn, gran_k)))
+    expect_shape(sf, name, (rows, columns), f"[ceil({'M' if 'a' in name else 'N'}/{gran_mn}), ceil(K/{gran_k})]")
+
+
+def check_fp8_gemm(
+    layout: str,
+    a: Tuple[Tensor, Tensor],
+    b: Tuple[Tensor, Tensor],
+    d: Tensor,
+    c: Optional[Tensor],
+    recipes: Sequence[Optional[Sequence[int]]],
+    compiled_dims: str,
+) -> None:
+    """The refusals of `fp8_gemm_<layout>` that need no data. Raises DeepGemmError."""
+    expect_compiled_dims(compiled_dims)
+    tensors = {"a": a[0], "sfa": a[1], "b": b[0], "sfb": b[1], "d": d}
+    if c is not None:
+        tensors["c"] = c
+    for name, tensor in tensors.items():
+        expect(tensor.dim() == 2, lambda: f"{name}: expected rank 2, got shape {tuple(tensor.shape)}")
+        expect(tensor.device == d.device, lambda: f"{name}: expected the device of d, {d.device}, got {tensor.device}")
+    if layout[0] == "t":
+        a = (a[0].t(), a[1].t())
+    if layout[1] == "n":
+        b = (b[0].t(), b[1].t())
+    m, k = a[0].shape
+    n = b[0].shape[0]
+    for name, data in (("a", a[0]), ("b", b[0])):
+        expect_dtype(data, name, (torch.float8_e4m3fn,))
+    expect_shape(b[0], "b", (n, k), "[N, K] as nt sees it")
+    expect_dtype(d, "d", _OUTPUTS)
+    expect_shape(d, "d", (m, n), "[M, N]")
+    if c is not None:
+        expect_dtype(c, "c", (d.dtype,))
+        expect_shape(c, "c", (m, n), "[M, N]")
+    part_a, part_b = recipe_parts(recipes, b[1])
+    expect_factors(a[1], "sfa", (m, k), part_a)
+    expect_factors(b[1], "sfb", (n, k), part_b)

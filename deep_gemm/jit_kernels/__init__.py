@@ -1,0 +1,5 @@
+"""The 1.x home of the layout helpers."""
+
+from . import utils
+
+__all__ = ["utils"]

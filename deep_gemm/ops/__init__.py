@@ -1,0 +1,1 @@
+"""Operations: one module per family, one table that names them all."""

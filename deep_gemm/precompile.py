@@ -1,0 +1,187 @@
+"""Kernels built ahead of time: for a range of shapes, with no GPU and no tensor, into the same cache as a real call's."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import torch
+
+from . import _C
+from .errors import DeepGemmError
+from .ops.support import arch_name
+from .ops.table import BY_NAME
+
+Extent = Union[int, Sequence[int]]
+OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
+OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
+OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
+
+
+@dataclass(frozen=True)
+class BreakPoint:
+    """The first M, in a range of M at one N and K, that runs another kernel than the M before it."""
+
+    m: int
+    n: int
+    k: int
+    config: Dict[str, Any]
+    text: str  # the plan at this M, for people
+
+
+def kernel_text(config: Dict[str, Any]) -> str:
+    """A configuration in a few words: tile, warpgroups, cluster, and what distinguishes its arithmetic."""
+    tile = f"{config['block_m']}x{config['block_n']} tile, {config['num_stages']} stages"
+    cluster = f"cluster {config['cluster_m']}x{config['cluster_n']}"
+    arithmetic = f"{config['sfb_granularity']} {config['d_dtype']}{' + C' if config['has_c'] else ''}"
+    return f"{tile}, {cluster}, {arithmetic}"
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """One kernel of the cache: what it is and how long it took to come by, in seconds."""
+
+    entry: str
+    digest: str
+    seconds: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """An architecture to plan and compile for; `sm_count` 0 takes the count the planner knows for it."""
+
+    major: int
+    minor: int
+    sm_count: int = 0
+    image: str = "cubin"
+
+    def planning(self) -> Dict[str, Any]:
+        """The device numbers in which this target differs from the planner's own."""
+        numbers = {"major": self.major, "minor": self.minor}
+        return {**numbers, "sm_count": self.sm_count} if self.sm_count else numbers
+
+
+def target_of(arch: Union[str, int, Tuple[int, int]], sm_count: int = 0, image: str = "cubin") -> Target:
+    """The target that `arch` names: "sm_90a", "sm_90", 90 or (9, 0)."""
+    name = arch_name(arch)
+    if name == "cpu":
+        raise DeepGemmError("arch: expected a GPU architecture such as 'sm_90a' to compile for, got 'cpu'")
+    number = int(name[3:])
+    if image not in ("cubin", "ptx"):
+        raise DeepGemmError(f"image: expected 'cubin' or 'ptx', got {image!r}")
+    return Target(number // 10, number % 10, sm_count, image)
+
+
+def planning_options(
+    target: Target, recipe: Sequence[int] = (1, 128, 128), out: Any = torch.bfloat16, accumulate: bool = False
+) -> Dict[str, Any]:
+    """The keywords of the planner for a recipe, an output dtype and whether C is added."""
+    if out not in OUT_WORDS:
+        raise DeepGemmError(f"out: expected torch.bfloat16, torch.float32 or their names, got {out!r}")
+    return {"recipe": tuple(recipe), "d_dtype": OUT_WORDS[out], "has_c": accumulate, "arch": target.planning()}
+
+
+def extents(value: Extent, name: str) -> List[int]:
+    """The positive extents in `value`, an integer or a sequence of them."""
+    values = [value] if isinstance(value, int) else list(value)
+    if not values or not all(isinstance(x, int) and x > 0 for x in values):
+        raise DeepGemmError(f"{name}: expected a positive integer or a sequence of them, got {value!r}")
+    return values
+
+
+def m_range(m: Union[int, Tuple[int, int]]) -> Tuple[int, int]:
+    """(first, last) of an M, or of a pair."""
+    first, last = (m, m) if isinstance(m, int) else tuple(m)
+    if not 1 <= first <= last:
+        raise DeepGemmError(f"m: expected an integer or (first, last) with 1 <= first <= last, got {m!r}")
+    return first, last
+
+
+def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: Dict[str, Any]) -> List[BreakPoint]:
+    """The M at which the choice of kernel changes, for every N and K; `options` from `planning_options`."""
+    first, last = m_range(m)
+    points = []
+    for one_n, one_k in product(extents(n, "n"), extents(k, "k")):
+        for point in _C.fp8_gemm_break_points(one_n, one_k, first, last, **options):
+            plan = _C.plan_fp8_gemm(point["m"], one_n, one_k, config=point["config"], **options)
+            points.append(BreakPoint(point["m"], one_n, one_k, point["config"], plan["text"]))
+    return points
+
+
+def build(target: Target, points: Sequence[BreakPoint], jobs: int, report: Callable[[int, int, BuiltKernel], None]):
+    """Builds the distinct kernels of `points` on `jobs` threads; calls `report(done, total, kernel)` after each."""
+    sources: Dict[Tuple[str, str], str] = {}
+    for point in points:
+        source = _C.print_fp8_gemm_source(point.config, target.planning())
+        sources.setdefault((source["entry"], source["text"]), kernel_text(point.config))
+
+    def build_one(entry: str, text: str) -> BuiltKernel:
+        start = time.perf_counter()
+        _, digest, _ = _C.jit_build(entry, text, target.major, target.minor, target.image)
+        return BuiltKernel(entry, digest, time.perf_counter() - start, sources[entry, text])
+
+    built = []
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = [pool.submit(build_one, *source) for source in sources]
+        try:
+            for future in as_completed(futures):
+                built.append(future.result())
+                report(len(built), len(sources), built[-1])
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+    return built
+
+
+def compile(
+    op: str = "fp8_gemm_nt",
+    *,
+    m: Union[int, Tuple[int, int]],
+    n: Extent,
+    k: Extent,
+    arch: Union[str, int, Tuple[int, int]] = "sm_90a",
+    recipe: Sequence[int] = (1, 128, 128),
+    out: Any = torch.bfloat16,
+    accumulate: bool = False,
+    sm_count: int = 0,
+    image: str = "cubin",
+    jobs: Optional[int] = None,
+    report: Optional[Callable[[int, int, BuiltKernel], None]] = None,
+) -> List[BuiltKernel]:
+    """Builds every kernel that calls in a range of shapes will use. Needs no GPU, no driver and no tensor.
+
+    The kernels land in the cache that calls read, under the same digests, so a later first call only loads. The cache
+    folder can be copied to another machine.
+
+    Args:
+        op: the operation, e.g. "fp8_gemm_nt"; layouts share their kernels.
+        m: one M, or (first, last); the M at which the planner changes its choice are found, not enumerated.
+        n, k: an extent, or several; every pair of them is built.
+        arch: "sm_90a", "sm_90", 90 or (9, 0).
+        recipe: (gran_m, gran_n, gran_k), as of the call.
+        out: dtype of D, torch.bfloat16 or torch.float32, or its name.
+        accumulate: for calls with `c`.
+        sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
+        image: "cubin", or "ptx" for an emulated driver.
+        jobs: threads; None for one a processor.
+        report: called as report(done, total, kernel) after each kernel.
+
+    Returns:
+        What was built or found in the cache, one entry a distinct kernel.
+
+    Raises:
+        DeepGemmError: an argument, an architecture without a kernel, or a failed compilation (with its log).
+    """
+    if op not in BY_NAME:
+        raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
+    if not BY_NAME[op].name.startswith("fp8_gemm_"):
+        raise DeepGemmError(f"op: only fp8_gemm_* can be compiled ahead of time, got {op!r}")
+    target = target_of(arch, sm_count, image)
+    points = break_points(m, n, k, planning_options(target, recipe, out, accumulate))
+    return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

@@ -1,0 +1,191 @@
+"""Tensors as C++ sees them, through the DLPack exchange API and through the attribute reader: the same views and refusals."""
+
+import gc
+import types
+import weakref
+
+import pytest
+import torch
+
+from deep_gemm import _C
+from deep_gemm.errors import DeepGemmError
+
+HAS_EXCHANGE_API = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
+DTYPES = [
+    name
+    for name in (
+        "float8_e4m3fn float8_e8m0fnu float8_e5m2 float4_e2m1fn_x2 bfloat16 float16 float32 float64 int8 uint8 bool "
+        "int16 int32 int64"
+    ).split()
+    if hasattr(torch, name)
+]
+
+
+@pytest.fixture(params=["exchange", "attributes"], autouse=True)
+def reader(request):
+    if request.param == "exchange" and not HAS_EXCHANGE_API:
+        pytest.skip("this PyTorch has no DLPack C exchange API")
+    _C.read_tensors_by_attributes(request.param == "attributes")
+    yield request.param
+    _C.read_tensors_by_attributes(False)
+
+
+def seen(tensor):
+    view = _C.describe_tensor(tensor)
+    return view["dtype"], view["device"], view["shape"], view["stride"], view["data"]
+
+
+def expected(tensor):
+    return str(tensor.dtype), str(tensor.device), tuple(tensor.shape), tuple(tensor.stride()), tensor.data_ptr()
+
+
+def refusal(tensor):
+    with pytest.raises(DeepGemmError) as caught:
+        _C.describe_tensor(tensor)
+    return str(caught.value)
+
+
+def test_the_reader_is_the_one_asked_for(reader):
+    assert _C.describe_tensor(torch.empty(1))["fast"] == (reader == "exchange")
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes(name):
+    tensor = torch.empty(3, 4, dtype=getattr(torch, name))
+    assert seen(tensor) == expected(tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float8_e4m3fnuz])
+def test_other_dtypes_are_read_for_the_contract_to_refuse(dtype):
+    assert "no use for" in _C.describe_tensor(torch.empty(2, 2, dtype=dtype))["dtype"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.randn(8, 8)[1:, ::2],
+        lambda: torch.randn(8, 6).t(),
+        lambda: torch.randn(2, 3, 4, 5, 6),
+        lambda: torch.randn(5).expand(4, 5),
+        lambda: torch.tensor(1.0),
+        lambda: torch.empty(0, 5),
+        lambda: torch.empty(4, 0),
+        lambda: torch.randn(3, 3, requires_grad=True),
+        lambda: torch.nn.Parameter(torch.randn(3, 3)),
+        lambda: torch.randn(3, 3, requires_grad=True) * 2,
+        lambda: torch.randn(3, 3).as_subclass(type("Named", (torch.Tensor,), {})),
+    ],
+    ids="strided transposed rank5 expanded scalar no_rows no_columns requires_grad parameter graph subclass".split(),
+)
+def test_kinds_of_tensors(make):
+    tensor = make()
+    assert seen(tensor) == expected(tensor)
+
+
+def test_inference_mode():
+    with torch.inference_mode():
+        tensor = torch.randn(3, 4)
+        assert seen(tensor) == expected(tensor)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: torch.eye(3).to_sparse(), "dense tensor with strides, got layout torch.sparse_coo"),
+        (lambda: torch.eye(3).to_sparse_csr(), "layout torch.sparse_csr"),
+        (lambda: torch.randn(3, dtype=torch.complex64).conj().imag, "resolve_neg()"),
+        (lambda: torch._neg_view(torch.randn(3)), "resolve_neg()"),
+        (lambda: torch.empty(1, 1, 1, 1, 1, 1), "6 dimensions"),
+        (lambda: torch.empty(3, device="meta"), "must be on a cpu or cuda device, got meta"),
+        (lambda: [1.0], "must be a tensor, got list"),
+        (lambda: None, "must be a tensor, got NoneType"),
+        (lambda: 3, "must be a tensor, got int"),
+    ],
+    ids="coo csr conj_imag neg_view rank6 meta list none int".split(),
+)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_refusals(make, words):
+    assert words in refusal(make())
+
+
+def test_a_fake_tensor_has_no_memory():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.empty(3, 3)
+    assert "no memory" in refusal(fake)
+
+
+def test_a_wrapper_subclass_has_no_memory():
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise RuntimeError("not reached by a refusal")
+
+    assert "no memory" in refusal(Wrapper(torch.randn(3)))
+
+
+def look_alike(tensor, **changes):
+    members = dict(
+        dtype=f"paddle.{str(tensor.dtype).split('.')[1]}",
+        shape=list(tensor.shape),
+        strides=list(tensor.stride()),
+        data_ptr=tensor.data_ptr,
+        __dlpack_device__=lambda: (1, 0),
+    )
+    members.update(changes)
+    return types.SimpleNamespace(**members)
+
+
+def test_a_look_alike_without_torch_attributes():
+    tensor = torch.randn(4, 6)[:, :4]
+    assert seen(look_alike(tensor)) == expected(tensor)
+
+
+def test_a_look_alike_on_a_device():
+    view = _C.describe_tensor(look_alike(torch.randn(4), __dlpack_device__=lambda: (2, 3)))
+    assert view["device"] == "cuda:3"
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(strides=[1, 2, 3]), "2 dimensions but 3 strides"),
+        (dict(shape=["x", 1]), "cannot be read as a tensor"),
+        (dict(data_ptr=lambda: "there"), "cannot be read as a tensor"),
+        (dict(data_ptr=lambda: 0), "no memory"),
+        (dict(shape=None), "cannot be read as a tensor"),
+    ],
+    ids="strides shape pointer null no_shape".split(),
+)
+def test_a_broken_look_alike_is_a_sentence(changes, words):
+    assert words in refusal(look_alike(torch.randn(2, 2), **changes))
+
+
+def test_an_interrupt_is_not_swallowed():
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _C.describe_tensor(look_alike(torch.randn(2, 2), data_ptr=interrupted))
+
+
+def test_many_types_do_not_confuse_the_cache():
+    kinds = [type(f"Kind{i}", (torch.Tensor,), {}) for i in range(40)]
+    for _ in range(2):
+        for kind in kinds:
+            tensor = torch.randn(2, 3).as_subclass(kind)
+            assert seen(tensor) == expected(tensor)
+
+
+def test_no_reference_is_kept():
+    tensor = torch.randn(2, 3)
+    ref = weakref.ref(tensor)
+    seen(tensor)
+    del tensor
+    gc.collect()
+    assert ref() is None

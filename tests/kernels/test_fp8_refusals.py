@@ -1,0 +1,55 @@
+"""What the contract refuses on a GPU: nothing is written, and the device goes on working."""
+
+import pytest
+import torch
+
+from fp8_bad_calls import ALIASES, DTYPES, LAYOUTS, RANKS, RECIPES, SHAPES
+from fp8_calls import copied_to, good_call, poison, still_poisoned
+
+pytestmark = pytest.mark.gpu
+CASES = DTYPES + RANKS + SHAPES + LAYOUTS + RECIPES + ALIASES
+FIELDS = ("a", "sfa", "b", "sfb", "d")
+
+
+def expect_healthy():
+    """A good call still gives the reference's numbers."""
+    call = good_call()
+    on_gpu = copied_to(call, "cuda")
+    on_gpu.run()
+    call.run()
+    torch.testing.assert_close(on_gpu.d.cpu(), call.d, rtol=2**-7, atol=1e-2)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_refused_by_name_and_untouched(case):
+    call = good_call()
+    case.spoil(call)
+    call = copied_to(call, "cuda")
+    poison(call.d)
+    poison(call.c)
+    with pytest.raises(RuntimeError) as refusal:
+        call.run()
+    missing = [word for word in case.words if word not in str(refusal.value)]
+    assert not missing, f"{missing} not in: {refusal.value}"
+    torch.cuda.synchronize()
+    assert still_poisoned(call.d) and still_poisoned(call.c)
+
+
+def test_the_device_is_healthy_after_refusals():
+    for case in CASES:
+        call = good_call()
+        case.spoil(call)
+        with pytest.raises(RuntimeError):
+            copied_to(call, "cuda").run()
+    expect_healthy()
+
+
+@pytest.mark.parametrize("stays", FIELDS)
+def test_mixed_devices_are_refused(stays):
+    host = good_call()
+    call = copied_to(host, "cuda")
+    setattr(call, stays, getattr(host, stays))
+    poison(call.d)
+    with pytest.raises(RuntimeError, match="cuda:0"):
+        call.run()
+    assert still_poisoned(call.d)

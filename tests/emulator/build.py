@@ -21,7 +21,7 @@ LIBRARY = "libdeep_gemm_emulator.so"
 
 def source_files() -> list[Path]:
     """All files that decide the content of the library, in a fixed order."""
-    return sorted([*HERE.glob("*/*.cpp"), *HERE.glob("*/*.h"), HERE / "CMakeLists.txt"])
+    return sorted([*HERE.glob("*/*.cc"), *HERE.glob("*/*.h"), HERE / "CMakeLists.txt"])
 
 
 def processor_flags() -> str:

@@ -21,7 +21,7 @@ Signal load_signal(Exec& x, const Operand& operand, int lane);
 // Writes bulk data to shared memory on behalf of the barrier at `signal_offset` of `signal_cta`.
 struct BulkWriter {
     Exec x;
-    Clock knowledge;      // of the issuer at issue
+    Clock knowledge;  // of the issuer at issue
     Cta* signal_cta;
     uint32_t signal_offset;
     void write(const SharedPlace& place, const void* data, uint32_t bytes);

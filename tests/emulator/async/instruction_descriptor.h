@@ -22,7 +22,9 @@ struct MmaInstruction {
 };
 
 bool is_block_scaled(MmaKind kind);
-inline bool is_packed_fp4(MmaKind kind) { return kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4; }
+inline bool is_packed_fp4(MmaKind kind) {
+    return kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4;
+}
 MmaInstruction decode_instruction_descriptor(uint32_t bits, MmaKind kind, int cta_group);
 
 }  // namespace emu

@@ -8,13 +8,17 @@ namespace emu {
 struct TmemAddress {
     uint32_t lane, column;
 };
-// Bits 23..16: lane; 15..0: column. Bits above are ignored (scale-factor ids are passed there by some kernels).
-inline TmemAddress tmem_address(uint64_t bits) { return {uint32_t(bits >> 16) & 0x7F, uint32_t(bits) & 0xFFFF}; }
+// Bits 23..16: lane; 15..0: column. Bits above are ignored (scale-factor ids are passed there by some
+// kernels).
+inline TmemAddress tmem_address(uint64_t bits) {
+    return {uint32_t(bits >> 16) & 0x7F, uint32_t(bits) & 0xFFFF};
+}
 
 // Faults unless [column, column + count) is allocated in the CTA.
 void check_allocated(Cta& cta, uint32_t column, uint32_t count, const char* what);
 // Shadow bookkeeping for columns of the parts in `parts` (bit mask of 32-lane parts).
-void shadow_tmem(Exec& x, Cta& cta, uint32_t parts, uint32_t column, uint32_t count, Use use, const Accessor& who);
+void shadow_tmem(Exec& x, Cta& cta, uint32_t parts, uint32_t column, uint32_t count, Use use,
+                 const Accessor& who);
 // Accessors of tcgen05 operations: ld and st of a warp, and asynchronous mma and cp.
 Accessor tmem_accessor(Exec& x, uint32_t time);
 Accessor tensor_accessor(Exec& x, uint32_t time, const Clock& view);

@@ -8,7 +8,7 @@ from cases.wgmma_text import wgmma_function
 from harness.case import Case, Pointer, i32, random_e4m3
 from harness.cuda_driver import TensorMapSpec
 
-SOURCE = wgmma_function(128, 32, "f32.e4m3.e4m3") + (Path(__file__).parent / "gemm_sm90.cuh").read_text()
+SOURCE = wgmma_function(128, 32, "f32.e4m3.e4m3") + (Path(__file__).parent / "gemm_sm90.inl").read_text()
 SHARED_BYTES = 2 * 3 * 16384 + 32768 + 64
 SHAPES = ((128, 128, 128), (128, 128, 256), (64, 128, 512), (1, 128, 128), (200, 128, 384), (128, 200, 256), (130, 264, 1024), (77, 72, 208),
           (256, 256, 144), (33, 520, 640), (256, 128, 912), (257, 136, 512))

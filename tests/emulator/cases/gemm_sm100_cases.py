@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.case import Case, Pointer, i32, random_e4m3
 from harness.cuda_driver import TensorMapSpec
 
-SOURCE = (Path(__file__).parent / "gemm_sm100.cuh").read_text()
+SOURCE = (Path(__file__).parent / "gemm_sm100.inl").read_text()
 SHAPES = ((128, 128, 128), (128, 128, 512), (200, 136, 384), (1, 128, 256), (256, 200, 144), (300, 264, 400))
 
 

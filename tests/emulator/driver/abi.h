@@ -1,5 +1,5 @@
-// The part of the CUDA driver API that the front exports: types and constants, as the driver API reference defines
-// them. Declared here so that the emulator needs no CUDA installation.
+// The part of the CUDA driver API that the front exports: types and constants, as the driver API reference
+// defines them. Declared here so that the emulator needs no CUDA installation.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ using CUlibrary = struct CUlib_st*;
 using CUfunction = struct CUfunc_st*;
 using CUkernel = struct CUkern_st*;
 
-constexpr CUresult CUDA_SUCCESS = 0;
-constexpr CUresult CUDA_ERROR_INVALID_VALUE = 1;
-constexpr CUresult CUDA_ERROR_OUT_OF_MEMORY = 2;
-constexpr CUresult CUDA_ERROR_NOT_INITIALIZED = 3;
-constexpr CUresult CUDA_ERROR_NO_DEVICE = 100;
-constexpr CUresult CUDA_ERROR_INVALID_DEVICE = 101;
-constexpr CUresult CUDA_ERROR_INVALID_CONTEXT = 201;
-constexpr CUresult CUDA_ERROR_NO_BINARY_FOR_GPU = 209;
-constexpr CUresult CUDA_ERROR_INVALID_PTX = 218;
-constexpr CUresult CUDA_ERROR_INVALID_HANDLE = 400;
-constexpr CUresult CUDA_ERROR_NOT_FOUND = 500;
-constexpr CUresult CUDA_ERROR_LAUNCH_FAILED = 719;
-constexpr CUresult CUDA_ERROR_NOT_SUPPORTED = 801;
+constexpr CUresult kSuccess = 0;
+constexpr CUresult kInvalidValue = 1;
+constexpr CUresult kOutOfMemory = 2;
+constexpr CUresult kNotInitialized = 3;
+constexpr CUresult kNoDevice = 100;
+constexpr CUresult kInvalidDevice = 101;
+constexpr CUresult kInvalidContext = 201;
+constexpr CUresult kNoBinaryForGpu = 209;
+constexpr CUresult kInvalidPtx = 218;
+constexpr CUresult kInvalidHandle = 400;
+constexpr CUresult kNotFound = 500;
+constexpr CUresult kLaunchFailed = 719;
+constexpr CUresult kNotSupported = 801;
 
 struct CUlaunchAttribute {
     unsigned int id;

@@ -11,7 +11,7 @@ from typing import Union
 from harness.cuda_driver import CudaDriver, TensorMapSpec
 from harness.nvrtc import compile_cuda
 
-PRELUDE = (Path(__file__).resolve().parent.parent / "cases" / "prelude.cuh").read_text()
+PRELUDE = (Path(__file__).resolve().parent.parent / "cases" / "prelude.inl").read_text()
 
 
 @dataclass(frozen=True)

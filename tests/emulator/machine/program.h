@@ -57,7 +57,9 @@ struct Instr {
     std::shared_ptr<const void> detail;
 
     template <class T>
-    const T& as() const { return *static_cast<const T*>(detail.get()); }
+    const T& as() const {
+        return *static_cast<const T*>(detail.get());
+    }
 };
 
 struct SlotInit {
@@ -68,12 +70,49 @@ struct SlotInit {
 };
 
 enum class SpecialRegister : uint8_t {
-    kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-    kLaneId, kWarpId, kNwarpId, kSmId, kNsmId, kGridId, kClusterIdX, kClusterIdY, kClusterIdZ,
-    kNclusterIdX, kNclusterIdY, kNclusterIdZ, kClusterCtaidX, kClusterCtaidY, kClusterCtaidZ,
-    kClusterNctaidX, kClusterNctaidY, kClusterNctaidZ, kClusterCtaRank, kClusterNctaRank,
-    kLaneMaskEq, kLaneMaskLt, kLaneMaskLe, kLaneMaskGt, kLaneMaskGe, kClock, kClock64, kGlobalTimer,
-    kDynamicSmemSize, kTotalSmemSize, kIsExplicitCluster,
+    kTidX,
+    kTidY,
+    kTidZ,
+    kNtidX,
+    kNtidY,
+    kNtidZ,
+    kCtaidX,
+    kCtaidY,
+    kCtaidZ,
+    kNctaidX,
+    kNctaidY,
+    kNctaidZ,
+    kLaneId,
+    kWarpId,
+    kNwarpId,
+    kSmId,
+    kNsmId,
+    kGridId,
+    kClusterIdX,
+    kClusterIdY,
+    kClusterIdZ,
+    kNclusterIdX,
+    kNclusterIdY,
+    kNclusterIdZ,
+    kClusterCtaidX,
+    kClusterCtaidY,
+    kClusterCtaidZ,
+    kClusterNctaidX,
+    kClusterNctaidY,
+    kClusterNctaidZ,
+    kClusterCtaRank,
+    kClusterNctaRank,
+    kLaneMaskEq,
+    kLaneMaskLt,
+    kLaneMaskLe,
+    kLaneMaskGt,
+    kLaneMaskGe,
+    kClock,
+    kClock64,
+    kGlobalTimer,
+    kDynamicSmemSize,
+    kTotalSmemSize,
+    kIsExplicitCluster,
 };
 
 struct ParamInfo {
@@ -89,7 +128,7 @@ struct Kernel {
     std::vector<Instr> code;
     std::vector<SlotInit> inits;
     int num_slots = 1;
-    uint32_t static_smem_bytes = 0;   // without the system's kilobyte
+    uint32_t static_smem_bytes = 0;  // without the system's kilobyte
     uint32_t dynamic_smem_align = 16;
     uint32_t local_bytes = 0;
     uint32_t max_threads = 1024;
@@ -117,7 +156,7 @@ struct Module {
     std::vector<GlobalSymbol> globals;
 
     const Kernel* find(const std::string& name) const;
-    std::string ptx_line(int line) const;              // trimmed
+    std::string ptx_line(int line) const;                     // trimmed
     std::string describe_location(const Instr& instr) const;  // "kernel.cuh:12", empty without -lineinfo
 };
 

@@ -23,7 +23,7 @@ namespace emu {
 enum class Arch : uint8_t { kSm90a, kSm100a };
 
 struct Options {
-    bool is_async = false;   // complete asynchronous operations at random moments
+    bool is_async = false;  // complete asynchronous operations at random moments
     uint64_t seed = 0;
     bool check_races = true;
     bool refuse_uninitialised = false;  // also reads of shared memory that could be harmless
@@ -57,7 +57,7 @@ struct MBarrier {
     uint16_t init_actor = kNoActor;
     uint32_t init_time = 0;
     uint16_t init_thread = 0;
-    uint32_t init_fences = 0;   // init fences the thread had executed at init
+    uint32_t init_fences = 0;  // init fences the thread had executed at init
     int init_line = 0;
 };
 
@@ -66,9 +66,9 @@ struct Wait {
     Kind kind;
     LaneMask lanes;
     uint32_t pc;
-    uint32_t object = 0;     // barrier offset or id, or cluster generation
+    uint32_t object = 0;  // barrier offset or id, or cluster generation
     uint32_t parity = 0;
-    int destination = -1;    // predicate of try_wait
+    int destination = -1;  // predicate of try_wait
 };
 
 struct WgmmaOp {
@@ -91,14 +91,14 @@ struct Warp {
     bool rotate_groups = false;  // the last quantum ended in a divergent warp: let another group go first
     std::array<uint32_t, kWarpLanes> cluster_arrivals{};  // generation + 1 of the last unmatched arrive
 
-    uint16_t actor = 0;       // generic accesses
+    uint16_t actor = 0;  // generic accesses
     uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0, copy_actor = 0, tmem_actor = 0;
     Clock knowledge;
-    Clock init_knowledge;  // of mbarrier initialisations alone
+    Clock init_knowledge;      // of mbarrier initialisations alone
     uint32_t tensor_time = 0;  // tcgen05 mma, cp issued
     uint32_t tmem_time = 0;    // tcgen05 ld, st issued
     uint32_t tmem_done = 0;    // of them waited for; published by fence::before_thread_sync
-    Clock tensor_view;         // what tcgen05 operations may rely on: knowledge at the last fence::after_thread_sync
+    Clock tensor_view;  // what tcgen05 operations may rely on: knowledge at the last fence::after_thread_sync
 
     std::vector<uint8_t> local_memory;
     std::vector<uint8_t> hazards;  // per slot: a Hazard while an asynchronous result is due
@@ -111,7 +111,7 @@ struct Warp {
     std::deque<BulkGroup> bulk_groups;
     BulkGroup bulk_open;
     uint32_t bulk_committed = 0;
-    bool has_open_bulk = false;    // operations since the last commit
+    bool has_open_bulk = false;                 // operations since the last commit
     std::vector<std::function<void()>> copies;  // cp.async not landed yet
     uint32_t copy_time = 0;
 
@@ -138,18 +138,25 @@ struct Cta {
     std::vector<uint32_t> init_fences;   // per thread: fence.mbarrier_init or cluster arrive
     Tmem tmem;
     // Accesses of other CTAs by actor; this CTA must know of all of them before it exits.
-    struct RemoteAccess { uint32_t time; int line; };
+    struct RemoteAccess {
+        uint32_t time;
+        int line;
+    };
     std::map<uint16_t, RemoteAccess> remote_accesses;
     Clock exit_knowledge;
     uint32_t live_threads = 0;
     bool has_exited() const { return live_threads == 0; }
 };
 
-// What a cluster barrier carries. A relaxed arrive publishes no data, but barriers initialised before an init fence
-// (PTX ISA, fence.mbarrier_init), and the fact that earlier remote arrivals were issued (control).
+// What a cluster barrier carries. A relaxed arrive publishes no data, but barriers initialised before an init
+// fence (PTX ISA, fence.mbarrier_init), and the fact that earlier remote arrivals were issued (control).
 struct ClusterClocks {
     Clock data, init, control;
-    void join(const ClusterClocks& other) { data.join(other.data); init.join(other.init); control.join(other.control); }
+    void join(const ClusterClocks& other) {
+        data.join(other.data);
+        init.join(other.init);
+        control.join(other.control);
+    }
 };
 
 struct ClusterBarrier {
@@ -163,13 +170,13 @@ struct Cluster {
     Dim3 id;
     std::vector<std::unique_ptr<Cta>> ctas;
     ClusterBarrier barrier;
-    std::shared_ptr<void> sync_words;                             // SyncWords of simt/
-    std::vector<std::function<void()>> bulk_queue;                // any order
-    std::vector<std::deque<std::function<void()>>> tensor_queues; // in order, one per issuing CTA pair
-    std::vector<std::vector<uint32_t>> fence_counts;              // [rank][thread]
+    std::shared_ptr<void> sync_words;                              // SyncWords of simt/
+    std::vector<std::function<void()>> bulk_queue;                 // any order
+    std::vector<std::deque<std::function<void()>>> tensor_queues;  // in order, one per issuing CTA pair
+    std::vector<std::vector<uint32_t>> fence_counts;               // [rank][thread]
     uint16_t num_actors = 0;
     uint32_t live_threads = 0;
-    int tcgen05_cta_group = 0;                                    // 0 until the first use
+    int tcgen05_cta_group = 0;  // 0 until the first use
 };
 
 struct Launch {
@@ -220,6 +227,8 @@ void note_remote_access(Exec& x, Cta& cta);
 
 // Publishes what the warp knows and moves it into a new epoch.
 void release(Warp& warp, Clock& into);
-inline void acquire(Warp& warp, const Clock& from) { warp.knowledge.join(from); }
+inline void acquire(Warp& warp, const Clock& from) {
+    warp.knowledge.join(from);
+}
 
 }  // namespace emu

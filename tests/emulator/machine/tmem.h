@@ -12,14 +12,14 @@ namespace emu {
 struct Tmem {
     static constexpr uint32_t kLanes = 128;
     static constexpr uint32_t kColumns = 512;
-    static constexpr uint32_t kPartLanes = 32;      // a warp reaches one part of 32 lanes
+    static constexpr uint32_t kPartLanes = 32;        // a warp reaches one part of 32 lanes
     static constexpr uint32_t kPoison = 0x7FFFDEADu;  // a NaN that says where it came from
 
-    std::vector<uint32_t> words;   // [column][lane]; empty until the first alloc
-    std::vector<Cell> cells;       // [part][column]
-    std::vector<uint16_t> owner;   // per column: serial of the allocation, 0 when free
+    std::vector<uint32_t> words;    // [column][lane]; empty until the first alloc
+    std::vector<Cell> cells;        // [part][column]
+    std::vector<uint16_t> owner;    // per column: serial of the allocation, 0 when free
     std::vector<uint32_t> base_of;  // per allocation serial: first column
-    std::deque<uint32_t> promised; // bases that the peer CTA's cta_group::2 alloc has reserved here
+    std::deque<uint32_t> promised;  // bases that the peer CTA's cta_group::2 alloc has reserved here
     bool has_relinquished = false;
 
     void create() {

@@ -13,10 +13,41 @@ constexpr int kWarpLanes = 32;
 constexpr LaneMask kAllLanes = 0xFFFFFFFFu;
 
 enum class ScalarType : uint8_t {
-    kNone, kPred, kB8, kB16, kB32, kB64, kB128, kU8, kU16, kU32, kU64, kS8, kS16, kS32, kS64,
-    kF16, kBF16, kF32, kF64, kF16x2, kBF16x2, kF32x2, kTF32,
-    kE4M3x2, kE5M2x2, kE2M1x2, kE2M3x2, kE3M2x2, kUE8M0x2,
-    kE4M3, kE5M2, kE2M1, kE2M3, kE3M2, kUE8M0,
+    kNone,
+    kPred,
+    kB8,
+    kB16,
+    kB32,
+    kB64,
+    kB128,
+    kU8,
+    kU16,
+    kU32,
+    kU64,
+    kS8,
+    kS16,
+    kS32,
+    kS64,
+    kF16,
+    kBF16,
+    kF32,
+    kF64,
+    kF16x2,
+    kBF16x2,
+    kF32x2,
+    kTF32,
+    kE4M3x2,
+    kE5M2x2,
+    kE2M1x2,
+    kE2M3x2,
+    kE3M2x2,
+    kUE8M0x2,
+    kE4M3,
+    kE5M2,
+    kE2M1,
+    kE2M3,
+    kE3M2,
+    kUE8M0,
 };
 
 ScalarType parse_type(std::string_view name);  // kNone when the name is no type
@@ -26,18 +57,26 @@ bool is_float(ScalarType type);
 
 template <class T>
 inline T from_bits(uint64_t bits) {
-    if constexpr (sizeof(T) == 8) return std::bit_cast<T>(bits);
-    else if constexpr (sizeof(T) == 4) return std::bit_cast<T>(static_cast<uint32_t>(bits));
-    else if constexpr (sizeof(T) == 2) return std::bit_cast<T>(static_cast<uint16_t>(bits));
-    else return std::bit_cast<T>(static_cast<uint8_t>(bits));
+    if constexpr (sizeof(T) == 8)
+        return std::bit_cast<T>(bits);
+    else if constexpr (sizeof(T) == 4)
+        return std::bit_cast<T>(static_cast<uint32_t>(bits));
+    else if constexpr (sizeof(T) == 2)
+        return std::bit_cast<T>(static_cast<uint16_t>(bits));
+    else
+        return std::bit_cast<T>(static_cast<uint8_t>(bits));
 }
 
 template <class T>
 inline uint64_t to_bits(T value) {
-    if constexpr (sizeof(T) == 8) return std::bit_cast<uint64_t>(value);
-    else if constexpr (sizeof(T) == 4) return std::bit_cast<uint32_t>(value);
-    else if constexpr (sizeof(T) == 2) return std::bit_cast<uint16_t>(value);
-    else return std::bit_cast<uint8_t>(value);
+    if constexpr (sizeof(T) == 8)
+        return std::bit_cast<uint64_t>(value);
+    else if constexpr (sizeof(T) == 4)
+        return std::bit_cast<uint32_t>(value);
+    else if constexpr (sizeof(T) == 2)
+        return std::bit_cast<uint16_t>(value);
+    else
+        return std::bit_cast<uint8_t>(value);
 }
 
 // Calls f(lane) for every lane of the mask; the full warp takes a loop that the compiler can vectorise.

@@ -22,9 +22,11 @@ struct SharedVariable {
     bool is_dynamic;
 };
 
-// Everything after the state space: ".align 16 .b8 name[64] = {..}" up to but without ',' or ')', or with its ';'.
+// Everything after the state space: ".align 16 .b8 name[64] = {..}" up to but without ',' or ')', or with its
+// ';'.
 Variable parse_variable_declaration(TokenStream& tokens);
 
-void parse_body(TokenStream& tokens, Module& module, Kernel& kernel, const std::vector<SharedVariable>& module_shared);
+void parse_body(TokenStream& tokens, Module& module, Kernel& kernel,
+                const std::vector<SharedVariable>& module_shared);
 
 }  // namespace emu

@@ -26,10 +26,10 @@ class Decoder {
     int take_one(std::initializer_list<std::string_view> choices);
     void require(std::string_view qualifier);
     int require_one(std::initializer_list<std::string_view> choices);
-    ScalarType take_type();      // the next qualifier that names a type, kNone if there is none
+    ScalarType take_type();  // the next qualifier that names a type, kNone if there is none
     ScalarType require_type();
-    int take_vector();           // .v2 .v4 .v8, otherwise 1
-    void take_cache_hints();     // .L1::*, .L2::*, .ca, .nc, ...: no functional meaning
+    int take_vector();        // .v2 .v4 .v8, otherwise 1
+    void take_cache_hints();  // .L1::*, .L2::*, .ca, .nc, ...: no functional meaning
     bool has(std::string_view qualifier) const;
     std::string next_matching(std::string_view prefix);  // takes the first qualifier with this prefix, or ""
 
@@ -44,7 +44,9 @@ class Decoder {
     void finish();
 
     template <class T>
-    void keep(T detail) { instr.detail = std::make_shared<const T>(std::move(detail)); }
+    void keep(T detail) {
+        instr.detail = std::make_shared<const T>(std::move(detail));
+    }
 
   private:
     std::vector<std::string> qualifiers_;
@@ -59,7 +61,7 @@ struct FamilyEntry {
     DecodeFamily decode;
 };
 
-// Each file of simt/ and async/ offers its table; decode.cpp lists them.
+// Each file of simt/ and async/ offers its table; decode.cc lists them.
 using FamilyTable = std::vector<FamilyEntry>;
 
 }  // namespace emu

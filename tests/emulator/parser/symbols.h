@@ -25,13 +25,22 @@ class FunctionSymbols {
   public:
     explicit FunctionSymbols(Kernel& kernel) : kernel_(kernel) { scopes_.push_back({-1, {}, {}}); }
 
-    void open_scope() { scopes_.push_back({current_, {}, {}}); current_ = static_cast<int>(scopes_.size()) - 1; }
+    void open_scope() {
+        scopes_.push_back({current_, {}, {}});
+        current_ = static_cast<int>(scopes_.size()) - 1;
+    }
     void close_scope() { current_ = scopes_[current_].parent; }
     int scope() const { return current_; }
 
-    int new_slot(int count = 1) { const int slot = kernel_.num_slots; kernel_.num_slots += count; return slot; }
+    int new_slot(int count = 1) {
+        const int slot = kernel_.num_slots;
+        kernel_.num_slots += count;
+        return slot;
+    }
     void declare(const std::string& name, ScalarType type);
-    void bind(const std::string& name, int slot, ScalarType type) { scopes_[current_].names[name] = {slot, type, false}; }
+    void bind(const std::string& name, int slot, ScalarType type) {
+        scopes_[current_].names[name] = {slot, type, false};
+    }
     const Symbol* find(const std::string& name) const;
 
     int constant(uint64_t value);

@@ -15,22 +15,33 @@ class TokenStream {
     explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
     const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-    const Token& next() { const Token& t = peek(); if (at_ + 1 < tokens_.size()) ++at_; return t; }
+    const Token& next() {
+        const Token& t = peek();
+        if (at_ + 1 < tokens_.size()) ++at_;
+        return t;
+    }
     bool at_end() const { return peek().kind == Token::Kind::kEnd; }
-    bool accept(std::string_view text) { if (!peek().is(text)) return false; next(); return true; }
+    bool accept(std::string_view text) {
+        if (!peek().is(text)) return false;
+        next();
+        return true;
+    }
     int line() const { return peek().line; }
 
     void expect(std::string_view text) {
         if (!accept(text))
-            fault("PTX line %d: expected '%s', found '%s'", line(), std::string(text).c_str(), std::string(peek().text).c_str());
+            fault("PTX line %d: expected '%s', found '%s'", line(), std::string(text).c_str(),
+                  std::string(peek().text).c_str());
     }
     std::string word() {
-        if (peek().kind != Token::Kind::kWord) fault("PTX line %d: expected a name, found '%s'", line(), std::string(peek().text).c_str());
+        if (peek().kind != Token::Kind::kWord)
+            fault("PTX line %d: expected a name, found '%s'", line(), std::string(peek().text).c_str());
         return std::string(next().text);
     }
     int64_t integer() {
         const bool negative = accept("-");
-        if (peek().kind != Token::Kind::kNumber) fault("PTX line %d: expected a number, found '%s'", line(), std::string(peek().text).c_str());
+        if (peek().kind != Token::Kind::kNumber)
+            fault("PTX line %d: expected a number, found '%s'", line(), std::string(peek().text).c_str());
         const auto value = static_cast<int64_t>(std::strtoull(std::string(next().text).c_str(), nullptr, 0));
         return negative ? -value : value;
     }
@@ -42,7 +53,10 @@ class TokenStream {
             if (t.is(close)) --depth;
         }
     }
-    void skip_past(std::string_view text) { while (!at_end() && !next().is(text)) {} }
+    void skip_past(std::string_view text) {
+        while (!at_end() && !next().is(text)) {
+        }
+    }
 
   private:
     std::vector<Token> tokens_;

@@ -8,12 +8,15 @@ namespace emu {
 // The barrier at an offset of a CTA's window; faults when none is initialised there.
 MBarrier& find_barrier(Cta& cta, uint32_t offset, const char* what);
 void init_barrier(Exec& x, int lane, Cta& cta, uint32_t offset, uint32_t count);
-// Faults when the barrier's initialisation is not visible to this warp, or not fenced for a remote or async use.
+// Faults when the barrier's initialisation is not visible to this warp, or not fenced for a remote or async
+// use.
 void check_barrier_use(Exec& x, Cta& cta, const MBarrier& barrier, uint32_t offset, bool needs_fence);
 void arrive(Cta& cta, uint32_t offset, int64_t count, const char* what);
 void expect_tx(Cta& cta, uint32_t offset, int64_t bytes);
 void complete_tx(Cta& cta, uint32_t offset, int64_t bytes, const Clock& knowledge);
-inline bool has_completed(const MBarrier& barrier, uint32_t parity) { return (barrier.phase & 1) != parity; }
+inline bool has_completed(const MBarrier& barrier, uint32_t parity) {
+    return (barrier.phase & 1) != parity;
+}
 void trace(Cta& cta, const char* event, uint32_t offset, const MBarrier& barrier);
 
 // Named barriers: arrivals in threads.

@@ -6,6 +6,7 @@
 namespace emu {
 
 FamilyTable integer_families();
+FamilyTable bit_families();
 FamilyTable float_families();
 FamilyTable convert_families();
 FamilyTable data_families();

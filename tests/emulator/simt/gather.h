@@ -41,6 +41,8 @@ Step collective(Exec& x, LaneMask mask, LaneMask members, F f) {
 
 // `.aligned`: every live lane of the warp takes part.
 template <class F>
-Step aligned(Exec& x, LaneMask mask, F f) { return collective(x, mask, x.warp.live(), f); }
+Step aligned(Exec& x, LaneMask mask, F f) {
+    return collective(x, mask, x.warp.live(), f);
+}
 
 }  // namespace emu

@@ -1,4 +1,5 @@
-// Clocks carried by flags in memory: a release stores what its warp knows, an acquire of the same word takes it.
+// Clocks carried by flags in memory: a release stores what its warp knows, an acquire of the same word takes
+// it.
 #pragma once
 
 #include <unordered_map>
@@ -20,7 +21,7 @@ class SyncWords {
 };
 
 SyncWords& sync_words(Cluster& cluster);
-void decode_st_async(Decoder& d);   // async/bulk.cpp
+void decode_st_async(Decoder& d);  // async/bulk.cc
 void decode_red_async(Decoder& d);
 
 }  // namespace emu

@@ -1,4 +1,5 @@
-// Bit formats of small floats and their conversions. Sources: PTX ISA "Fundamental types" and "cvt"; OCP MX 1.0.
+// Bit formats of small floats and their conversions. Sources: PTX ISA "Fundamental types" and "cvt"; OCP
+// MX 1.0.
 #pragma once
 
 #include <cmath>
@@ -10,8 +11,8 @@ namespace emu {
 
 struct FloatFormat {
     int exponent_bits, mantissa_bits, bias;
-    bool has_infinity;      // e4m3, e2m3, e3m2, e2m1: none
-    bool has_nan;           // e2m1, e2m3, e3m2: none
+    bool has_infinity;  // e4m3, e2m3, e3m2, e2m1: none
+    bool has_nan;       // e2m1, e2m3, e3m2: none
     int bits() const { return 1 + exponent_bits + mantissa_bits; }
 };
 
@@ -31,10 +32,16 @@ float decode_float(uint32_t bits, const FloatFormat& format);
 // Overflow: to the largest finite value when `saturate`, else to infinity (to NaN where there is none).
 uint32_t encode_float(double value, const FloatFormat& format, Rounding rounding, bool saturate);
 
-inline float f16_to_float(uint16_t bits) { return decode_float(bits, kF16); }
-inline float bf16_to_float(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+inline float f16_to_float(uint16_t bits) {
+    return decode_float(bits, kF16);
+}
+inline float bf16_to_float(uint16_t bits) {
+    return std::bit_cast<float>(uint32_t{bits} << 16);
+}
 // The canonical NaN of float arithmetic on the device.
 constexpr uint32_t kCanonicalNan = 0x7FFFFFFFu;
-inline float canonical(float value) { return std::isnan(value) ? std::bit_cast<float>(kCanonicalNan) : value; }
+inline float canonical(float value) {
+    return std::isnan(value) ? std::bit_cast<float>(kCanonicalNan) : value;
+}
 
 }  // namespace emu

@@ -6,8 +6,8 @@
 //   sum   = SUM of terms truncated toward zero at 2^(E - F)
 //   D     = sum truncated to the output format (f16: rounded to nearest even)
 //
-// F is 25, and 13 for FP8 wgmma, whose output also keeps 13 fraction bits. Model: published bit-accurate probing of
-// Hopper and Blackwell tensor cores (microsoft/MMA-Sim), re-verified on H200 for wgmma.
+// F is 25, and 13 for FP8 wgmma, whose output also keeps 13 fraction bits. Model: published bit-accurate
+// probing of Hopper and Blackwell tensor cores (microsoft/MMA-Sim), re-verified on H200 for wgmma.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ constexpr int kZeroExponent = -126;
 
 enum class MmaOutput : uint8_t { kF32, kE8M13, kF16 };
 
-// K elements of one row of A or of N columns of B, as significands and exponents: value = digits * 2^(exponent - fraction).
+// K elements of one row of A or of N columns of B, as significands and exponents: value = digits *
+// 2^(exponent - fraction).
 struct MmaTile {
     int count = 0;  // rows (A) or columns (B)
     int depth = 0;  // K
@@ -47,8 +48,9 @@ struct MmaSpec {
 // sum * 2^(exponent - fraction), truncated toward zero to `kept` fraction bits of an f32.
 uint32_t truncate_to_f32(int64_t sum, int exponent, int fraction, int kept);
 
-// d[n] = fused dot of row m of `a` with all columns of `b`, plus c[n]. c and d are bit patterns of the output type
-// (f32 for kE8M13). A null c means zero.
-void fused_dot_row(const MmaTile& a, int m, const MmaTile& b, const uint32_t* c, uint32_t* d, const MmaSpec& spec);
+// d[n] = fused dot of row m of `a` with all columns of `b`, plus c[n]. c and d are bit patterns of the output
+// type (f32 for kE8M13). A null c means zero.
+void fused_dot_row(const MmaTile& a, int m, const MmaTile& b, const uint32_t* c, uint32_t* d,
+                   const MmaSpec& spec);
 
 }  // namespace emu

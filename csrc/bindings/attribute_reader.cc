@@ -16,15 +16,24 @@ struct DtypeName {
     Dtype dtype;
 };
 constexpr std::array kDtypeNames = {
-    DtypeName{"float8_e4m3fn", Dtype::kF8E4M3}, DtypeName{"float8_e8m0fnu", Dtype::kF8E8M0},
-    DtypeName{"float4_e2m1fn_x2", Dtype::kF4E2M1x2}, DtypeName{"bfloat16", Dtype::kBf16},
-    DtypeName{"float16", Dtype::kF16}, DtypeName{"float32", Dtype::kF32}, DtypeName{"float64", Dtype::kF64},
-    DtypeName{"float8_e5m2", Dtype::kF8E5M2}, DtypeName{"bool", Dtype::kBool}, DtypeName{"int16", Dtype::kI16},
-    DtypeName{"int8", Dtype::kI8}, DtypeName{"uint8", Dtype::kU8}, DtypeName{"int32", Dtype::kI32},
+    DtypeName{"float8_e4m3fn", Dtype::kF8E4M3},
+    DtypeName{"float8_e8m0fnu", Dtype::kF8E8M0},
+    DtypeName{"float4_e2m1fn_x2", Dtype::kF4E2M1x2},
+    DtypeName{"bfloat16", Dtype::kBf16},
+    DtypeName{"float16", Dtype::kF16},
+    DtypeName{"float32", Dtype::kF32},
+    DtypeName{"float64", Dtype::kF64},
+    DtypeName{"float8_e5m2", Dtype::kF8E5M2},
+    DtypeName{"bool", Dtype::kBool},
+    DtypeName{"int16", Dtype::kI16},
+    DtypeName{"int8", Dtype::kI8},
+    DtypeName{"uint8", Dtype::kU8},
+    DtypeName{"int32", Dtype::kI32},
     DtypeName{"int64", Dtype::kI64},
 };
 
-// Dtypes are singletons that live as long as their framework: an identity seen once need not be spelled out again.
+// Dtypes are singletons that live as long as their framework: an identity seen once need not be spelled out
+// again.
 struct DtypeEntry {
     PyObject* object = nullptr;
     Dtype dtype = Dtype::kOther;
@@ -41,7 +50,8 @@ Dtype dtype_of(const py::object& dtype) {
     Dtype found = Dtype::kOther;
     for (const DtypeName& entry : kDtypeNames)
         if (entry.name == last) found = entry.dtype;
-    if (dtypes_seen < kDtypeCacheSize) dtype_cache[dtypes_seen++] = {py::object(dtype).release().ptr(), found};
+    if (dtypes_seen < kDtypeCacheSize)
+        dtype_cache[dtypes_seen++] = {py::object(dtype).release().ptr(), found};
     return found;
 }
 
@@ -68,7 +78,7 @@ py::object checked(PyObject* result) {
 
 // Null where there is no such attribute or method, or it fails: the caller has another way.
 py::object optional(PyObject* result) {
-    if (result == nullptr) PyErr_Clear();
+    if (result == nullptr) forget_error();
     return py::reinterpret_steal<py::object>(result);
 }
 
@@ -83,11 +93,13 @@ int64_t integer(PyObject* object) {
 int64_t integers(const py::object& object, std::array<int64_t, kMaxRank>& out) {
     const py::object sequence = checked(PySequence_Fast(object.ptr(), "not a sequence"));
     const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence.ptr());
-    for (Py_ssize_t i = 0; i < size && i < kMaxRank; ++i) out[i] = integer(PySequence_Fast_GET_ITEM(sequence.ptr(), i));
+    for (Py_ssize_t i = 0; i < size && i < kMaxRank; ++i)
+        out[i] = integer(PySequence_Fast_GET_ITEM(sequence.ptr(), i));
     return size;
 }
 
-// `device.type` and `device.index`, else the array API's __dlpack_device__() (1: CPU, 2: CUDA, 3: pinned CPU).
+// `device.type` and `device.index`, else the array API's __dlpack_device__() (1: CPU, 2: CUDA, 3: pinned
+// CPU).
 Device described_device(const py::object& tensor) {
     const py::object device = py::getattr(tensor, "device", py::none());
     if (py::hasattr(device, "type")) {
@@ -108,7 +120,8 @@ Device device_of(const py::object& tensor) {
     if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cuda)).ptr() == Py_True)
         if (const py::object index = optional(PyObject_CallMethodNoArgs(tensor.ptr(), names().get_device)))
             return {Device::Kind::kCuda, static_cast<int>(integer(index.ptr()))};
-    if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cpu)).ptr() == Py_True) return {Device::Kind::kCpu, 0};
+    if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cpu)).ptr() == Py_True)
+        return {Device::Kind::kCpu, 0};
     return described_device(tensor);
 }
 
@@ -116,7 +129,7 @@ Device device_of(const py::object& tensor) {
 py::object strides_of(const py::object& tensor) {
     PyObject* method = PyObject_GetAttr(tensor.ptr(), names().stride);
     if (method == nullptr) {
-        PyErr_Clear();
+        forget_error();
         return tensor.attr("strides");
     }
     return py::reinterpret_steal<py::object>(method)();
@@ -154,7 +167,8 @@ std::string first_line_of_pending_error() {
 void refuse_other_device(const py::object& tensor, const char* name) {
     const py::object device = py::getattr(tensor, "device", py::none());
     const std::string type = py::str(py::getattr(device, "type", py::str("cpu")));
-    DG_CHECK(type == "cpu" || type == "cuda", "{} must be on a cpu or cuda device, got {}; move it with {}.to(device)", name,
+    DG_CHECK(type == "cpu" || type == "cuda",
+             "{} must be on a cpu or cuda device, got {}; move it with {}.to(device)", name,
              std::string(py::str(device)), name);
 }
 
@@ -189,7 +203,8 @@ TensorView read_by_attributes(PyObject* object, const char* name) {
 }
 
 void* stream_by_attributes(PyObject* tensor, int device) {
-    const std::string module = py::str(py::getattr(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), "__module__", py::str("torch")));
+    const std::string module =
+        py::str(py::getattr(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), "__module__", py::str("torch")));
     const std::string framework = module.substr(0, module.find('.'));
     py::object query = attribute_of(framework.c_str(), {"cuda", "current_stream"});
     if (query.is_none()) query = attribute_of(framework.c_str(), {"device", "cuda", "current_stream"});
@@ -197,13 +212,18 @@ void* stream_by_attributes(PyObject* tensor, int device) {
     return reinterpret_cast<void*>(py::cast<uintptr_t>(query(device).attr("cuda_stream")));
 }
 
+void forget_error() {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
+    PyErr_Clear();
+}
+
 void check_has_memory(const TensorView& view, PyObject* object, const char* name) {
     if (view.data != nullptr || view.numel() == 0) [[likely]]
         return;
     refuse_other_device(py::reinterpret_borrow<py::object>(object), name);
     throw_error(fmt::format(
-        "{} has no memory: a fake tensor or a wrapper subclass ({}); call the registered torch op for those", name,
-        Py_TYPE(object)->tp_name));
+        "{} has no memory: a fake tensor or a wrapper subclass ({}); call the registered torch op for those",
+        name, Py_TYPE(object)->tp_name));
 }
 
 void refuse_unreadable(PyObject* object, const char* name) {
@@ -212,10 +232,12 @@ void refuse_unreadable(PyObject* object, const char* name) {
     if (py::hasattr(tensor, "layout")) {
         const std::string layout = py::str(tensor.attr("layout"));
         DG_CHECK(layout.find("strided") != std::string::npos,
-                 "{} must be a dense tensor with strides, got layout {}; pass {}.to_dense()", name, layout, name);
+                 "{} must be a dense tensor with strides, got layout {}; pass {}.to_dense()", name, layout,
+                 name);
     }
     refuse_other_device(tensor, name);
-    throw_error(fmt::format("{} cannot be read as a tensor: {}; pass a dense tensor on the CPU or a CUDA device", name, reason));
+    throw_error(fmt::format(
+        "{} cannot be read as a tensor: {}; pass a dense tensor on the CPU or a CUDA device", name, reason));
 }
 
 }  // namespace deep_gemm::bindings

@@ -1,5 +1,5 @@
-// fp8_gemm_{nt,nn,tn,tt} as Python calls them. Plain C-API functions: pybind11's dispatcher costs more than reading
-// all six tensors.
+// fp8_gemm_{nt,nn,tn,tt} as Python calls them. Plain C-API functions: pybind11's dispatcher costs more than
+// reading all six tensors.
 #include <array>
 #include <string>
 
@@ -24,25 +24,29 @@ struct OperandPair {
 
 OperandPair unpack_pair(PyObject* pair, const char* name) {
     const bool is_tuple = PyTuple_Check(pair);
-    DG_CHECK(is_tuple || PyList_Check(pair), "{} must be a pair (tensor, scales), got {}", name, Py_TYPE(pair)->tp_name);
+    DG_CHECK(is_tuple || PyList_Check(pair), "{} must be a pair (tensor, scales), got {}", name,
+             Py_TYPE(pair)->tp_name);
     const Py_ssize_t size = is_tuple ? PyTuple_GET_SIZE(pair) : PyList_GET_SIZE(pair);
     DG_CHECK(size == 2, "{} must be a pair (tensor, scales), got {} items", name, size);
     if (is_tuple) return {PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)};
     return {PyList_GET_ITEM(pair, 0), PyList_GET_ITEM(pair, 1)};
 }
 
-std::string repr(PyObject* object) { return py::repr(py::reinterpret_borrow<py::object>(object)); }
+std::string repr(PyObject* object) {
+    return py::repr(py::reinterpret_borrow<py::object>(object));
+}
 
 // kCount integers from a tuple or list; false for None. Which granularities exist is the contract's to say.
 template <std::size_t kCount>
 bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& out) {
     if (object == Py_None) return false;
     const bool is_tuple = PyTuple_Check(object);
-    bool readable = (is_tuple || PyList_Check(object)) && PySequence_Size(object) == static_cast<Py_ssize_t>(kCount);
+    bool readable =
+        (is_tuple || PyList_Check(object)) && PySequence_Size(object) == static_cast<Py_ssize_t>(kCount);
     for (std::size_t i = 0; readable && i < kCount; ++i) {
         int overflow = 0;
-        const long value =
-            PyLong_AsLongAndOverflow(is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), &overflow);
+        const long value = PyLong_AsLongAndOverflow(
+            is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), &overflow);
         const bool failed = value == -1 && PyErr_Occurred() != nullptr;
         if (failed) PyErr_Clear();
         readable = !failed && overflow == 0 && static_cast<int>(value) == value;
@@ -62,18 +66,20 @@ void read_recipes(PyObject* const* args, ops::Fp8GemmCall& call) {
 
 // Accepted and without effect: extents are never compile-time constants here.
 void check_compiled_dims(PyObject* dims) {
-    DG_CHECK(PyUnicode_Check(dims), "compiled_dims must be a string of the letters m, n, k, got {}", Py_TYPE(dims)->tp_name);
+    DG_CHECK(PyUnicode_Check(dims), "compiled_dims must be a string of the letters m, n, k, got {}",
+             Py_TYPE(dims)->tp_name);
     const Py_ssize_t size = PyUnicode_GET_LENGTH(dims);
     for (Py_ssize_t i = 0; i < size; ++i) {
         const Py_UCS4 letter = PyUnicode_READ_CHAR(dims, i);
         DG_CHECK(letter == 'm' || letter == 'n' || letter == 'k',
-                 "compiled_dims may hold the letters m, n, k (or be empty), got {}",
-                 repr(dims));
+                 "compiled_dims may hold the letters m, n, k (or be empty), got {}", repr(dims));
     }
 }
 
 // The operand as `nt` sees it. Other ranks stay as they came: the contract refuses them by their own shape.
-TensorView k_last(const TensorView& view) { return view.rank == 2 ? view.transposed(0, 1) : view; }
+TensorView k_last(const TensorView& view) {
+    return view.rank == 2 ? view.transposed(0, 1) : view;
+}
 
 template <Layout kLayout>
 void apply_layout(ops::Fp8GemmCall& call) {
@@ -102,8 +108,10 @@ ops::Fp8GemmCall read_call(PyObject* const* args, Py_ssize_t count) {
     call.b = read_tensor(b.values, "b");
     call.sfb = read_tensor(b.scales, "sfb (scales of b)");
     call.d = read_tensor(d, "d");
-    if (c == d) call.c = call.d;
-    else if (c != Py_None) call.c = read_tensor(c, "c");
+    if (c == d)
+        call.c = call.d;
+    else if (c != Py_None)
+        call.c = read_tensor(c, "c");
     read_recipes(args + 4, call);
     check_compiled_dims(args[7]);
     const int disable_cast = PyObject_IsTrue(args[8]);
@@ -130,7 +138,8 @@ PyObject* read_fp8_gemm_call(PyObject*, PyObject* const* args, Py_ssize_t count)
     });
 }
 
-PyMethodDef method(const char* name, PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t) noexcept) {
+PyMethodDef method(const char* name,
+                   PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t) noexcept) {
     return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL,
             "(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast), all positional"};
 }
@@ -139,8 +148,8 @@ PyMethodDef method(const char* name, PyObject* (*function)(PyObject*, PyObject* 
 
 void register_fp8_gemm(py::module_& m) {
     static std::array<PyMethodDef, 6> methods = {
-        method("fp8_gemm_nt", &fp8_gemm<Layout::kNt>), method("fp8_gemm_nn", &fp8_gemm<Layout::kNn>),
-        method("fp8_gemm_tn", &fp8_gemm<Layout::kTn>), method("fp8_gemm_tt", &fp8_gemm<Layout::kTt>),
+        method("fp8_gemm_nt", &fp8_gemm<Layout::kNt>),     method("fp8_gemm_nn", &fp8_gemm<Layout::kNn>),
+        method("fp8_gemm_tn", &fp8_gemm<Layout::kTn>),     method("fp8_gemm_tt", &fp8_gemm<Layout::kTt>),
         method("read_fp8_gemm_call", &read_fp8_gemm_call), PyMethodDef{}};
     if (PyModule_AddFunctions(m.ptr(), methods.data()) != 0) throw py::error_already_set();
 }

@@ -28,7 +28,8 @@ void install_error_class(py::module_& m) {
     const std::string name = py::cast<std::string>(m.attr("__name__"));
     const std::size_t dot = name.rfind('.');
     if (dot != std::string::npos) {
-        py::object found = py::module_::import((name.substr(0, dot) + ".errors").c_str()).attr("DeepGemmError");
+        py::object found =
+            py::module_::import((name.substr(0, dot) + ".errors").c_str()).attr("DeepGemmError");
         if (!PyType_Check(found.ptr()) || PyObject_IsSubclass(found.ptr(), PyExc_RuntimeError) != 1)
             throw py::type_error("DeepGemmError must be a subclass of RuntimeError");
         error_class = found.release().ptr();

@@ -7,8 +7,8 @@
 
 namespace deep_gemm::bindings {
 
-// Makes `Error` reach Python as the class DeepGemmError of the module `errors` beside this extension (whatever its
-// package is called), also for functions that pybind11 dispatches.
+// Makes `Error` reach Python as the class DeepGemmError of the module `errors` beside this extension
+// (whatever its package is called), also for functions that pybind11 dispatches.
 void install_error_class(pybind11::module_& m);
 
 // Sets the Python error for the C++ exception in flight. Call inside a catch block.

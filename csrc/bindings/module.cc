@@ -1,4 +1,5 @@
-// The extension module: registers every op family. Importing it touches no driver, no compiler and no framework.
+// The extension module: registers every op family. Importing it touches no driver, no compiler and no
+// framework.
 #include <pybind11/pybind11.h>
 
 #include "bindings/bindings.h"
@@ -7,9 +8,14 @@
 
 namespace {
 
-// Lets other Python threads run while this one compiles or loads. A thread without the GIL has nothing to release.
-void* release_gil() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
-void acquire_gil(void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); }
+// Lets other Python threads run while this one compiles or loads. A thread without the GIL has nothing to
+// release.
+void* release_gil() {
+    return PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+}
+void acquire_gil(void* token) {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+}
 
 }  // namespace
 

@@ -11,7 +11,9 @@ namespace py = pybind11;
 namespace deep_gemm::bindings {
 namespace {
 
-Switch switch_of(bool on) { return on ? Switch::kOn : Switch::kOff; }
+Switch switch_of(bool on) {
+    return on ? Switch::kOn : Switch::kOff;
+}
 
 // Without a driver there is no total to hold the count against; each call takes no more than its device has.
 void set_sms(int64_t count) {
@@ -20,7 +22,7 @@ void set_sms(int64_t count) {
 }
 
 // Asks the driver only when no count is set.
-int get_sms() {
+int usable_sms() {
     const int wanted = runtime_options().num_sms;
     return wanted > 0 ? wanted : launch::device_info(launch::current_device()).sm_count;
 }
@@ -31,7 +33,8 @@ void set_block_size_multiple(const py::object& value) {
         return set_block_size_multiple_of(both, both);
     }
     DG_CHECK(PySequence_Check(value.ptr()) && py::len(value) == 2,
-             "block_size_multiple_of takes an integer or a pair (m, n), got {}", Py_TYPE(value.ptr())->tp_name);
+             "block_size_multiple_of takes an integer or a pair (m, n), got {}",
+             Py_TYPE(value.ptr())->tp_name);
     set_block_size_multiple_of(py::cast<int64_t>(value[py::int_(0)]), py::cast<int64_t>(value[py::int_(1)]));
 }
 
@@ -39,10 +42,11 @@ void set_block_size_multiple(const py::object& value) {
 
 void register_runtime(py::module_& m) {
     m.def("set_num_sms", &set_sms, py::arg("count"));
-    m.def("get_num_sms", &get_sms);
+    m.def("get_num_sms", &usable_sms);
     m.def("driver_available", &launch::driver_available);
     m.def("set_tc_util", [](int64_t percent) { set_tc_util(percent); }, py::arg("percent"));
-    m.def("get_tc_util", [] { return runtime_options().tc_util == 0 ? 100 : int{runtime_options().tc_util}; });
+    m.def("get_tc_util",
+          [] { return runtime_options().tc_util == 0 ? 100 : int{runtime_options().tc_util}; });
     m.def("set_pdl", [](bool on) { set_pdl(switch_of(on)); }, py::arg("on"));
     m.def("get_pdl", [] { return bool{runtime_options().pdl}; });
     m.def("set_ignore_compile_dims", [](bool on) { set_ignore_compile_dims(switch_of(on)); }, py::arg("on"));

@@ -25,14 +25,16 @@ constinit int next_victim = 0;
 constinit bool attributes_only = false;  // a switch for tests
 
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
-    PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
+    PyObject* attribute =
+        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
     if (attribute == nullptr) {
-        PyErr_Clear();
+        forget_error();
         return nullptr;
     }
     const py::object capsule = py::reinterpret_steal<py::object>(attribute);
     if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return nullptr;
-    auto* header = static_cast<const DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    auto* header = static_cast<const DLPackExchangeAPIHeader*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
     while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) header = header->prev_api;
     auto* api = reinterpret_cast<const DLPackExchangeAPI*>(header);
     return api != nullptr && api->dltensor_from_py_object_no_sync != nullptr ? api : nullptr;
@@ -59,36 +61,55 @@ const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
 
 Dtype dtype_of(DLDataType dtype) {
     if (dtype.lanes != 1)
-        return dtype.code == kDLFloat4_e2m1fn && dtype.lanes == 2 && dtype.bits == 4 ? Dtype::kF4E2M1x2 : Dtype::kOther;
+        return dtype.code == kDLFloat4_e2m1fn && dtype.lanes == 2 && dtype.bits == 4 ? Dtype::kF4E2M1x2
+                                                                                     : Dtype::kOther;
     switch (dtype.code << 8 | dtype.bits) {
-        case kDLFloat8_e4m3fn << 8 | 8: return Dtype::kF8E4M3;
-        case kDLFloat8_e8m0fnu << 8 | 8: return Dtype::kF8E8M0;
-        case kDLFloat8_e5m2 << 8 | 8: return Dtype::kF8E5M2;
-        case kDLBfloat << 8 | 16: return Dtype::kBf16;
-        case kDLFloat << 8 | 16: return Dtype::kF16;
-        case kDLFloat << 8 | 32: return Dtype::kF32;
-        case kDLFloat << 8 | 64: return Dtype::kF64;
-        case kDLInt << 8 | 8: return Dtype::kI8;
-        case kDLUInt << 8 | 8: return Dtype::kU8;
-        case kDLBool << 8 | 8: return Dtype::kBool;
-        case kDLInt << 8 | 16: return Dtype::kI16;
-        case kDLInt << 8 | 32: return Dtype::kI32;
-        case kDLInt << 8 | 64: return Dtype::kI64;
-        default: return Dtype::kOther;
+        case kDLFloat8_e4m3fn << 8 | 8:
+            return Dtype::kF8E4M3;
+        case kDLFloat8_e8m0fnu << 8 | 8:
+            return Dtype::kF8E8M0;
+        case kDLFloat8_e5m2 << 8 | 8:
+            return Dtype::kF8E5M2;
+        case kDLBfloat << 8 | 16:
+            return Dtype::kBf16;
+        case kDLFloat << 8 | 16:
+            return Dtype::kF16;
+        case kDLFloat << 8 | 32:
+            return Dtype::kF32;
+        case kDLFloat << 8 | 64:
+            return Dtype::kF64;
+        case kDLInt << 8 | 8:
+            return Dtype::kI8;
+        case kDLUInt << 8 | 8:
+            return Dtype::kU8;
+        case kDLBool << 8 | 8:
+            return Dtype::kBool;
+        case kDLInt << 8 | 16:
+            return Dtype::kI16;
+        case kDLInt << 8 | 32:
+            return Dtype::kI32;
+        case kDLInt << 8 | 64:
+            return Dtype::kI64;
+        default:
+            return Dtype::kOther;
     }
 }
 
 Device device_of(DLDevice device) {
     switch (device.device_type) {
         case kDLCPU:
-        case kDLCUDAHost: return {Device::Kind::kCpu, 0};
-        case kDLCUDA: return {Device::Kind::kCuda, device.device_id};
-        default: return {Device::Kind::kOther, device.device_id};
+        case kDLCUDAHost:
+            return {Device::Kind::kCpu, 0};
+        case kDLCUDA:
+            return {Device::Kind::kCuda, device.device_id};
+        default:
+            return {Device::Kind::kOther, device.device_id};
     }
 }
 
 TensorView view_of(const DLTensor& t, const char* name) {
-    DG_CHECK(t.ndim <= kMaxRank, "{} has {} dimensions; no operation takes more than {}", name, t.ndim, kMaxRank);
+    DG_CHECK(t.ndim <= kMaxRank, "{} has {} dimensions; no operation takes more than {}", name, t.ndim,
+             kMaxRank);
     TensorView view;
     view.data = static_cast<char*>(t.data) + t.byte_offset;
     view.dtype = dtype_of(t.dtype);
@@ -109,12 +130,13 @@ void refuse_negated(PyObject* object, const char* name) {
     static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
     PyObject* negated = PyObject_CallMethodNoArgs(object, is_neg);
     if (negated == nullptr) {
-        PyErr_Clear();  // a framework without lazy negation
+        forget_error();  // a framework without lazy negation
         return;
     }
     const bool refused = negated == Py_True;
     Py_DECREF(negated);
-    DG_CHECK(!refused, "{} is a lazily negated view (its negative bit is set); pass {}.resolve_neg()", name, name);
+    DG_CHECK(!refused, "{} is a lazily negated view (its negative bit is set); pass {}.resolve_neg()", name,
+             name);
 }
 
 }  // namespace
@@ -154,6 +176,8 @@ py::dict describe_tensor(const py::object& tensor) {
     out["device"] = device_text(view.device);
     out["shape"] = py::tuple(shape);
     out["stride"] = py::tuple(stride);
+    if (view.device.kind == Device::Kind::kCuda)
+        out["stream"] = reinterpret_cast<uintptr_t>(current_stream(tensor.ptr(), view.device.index));
     out["fast"] = exchange_api(Py_TYPE(tensor.ptr())) != nullptr;
     return out;
 }

@@ -1,5 +1,6 @@
-// From a Python tensor to a TensorView and its stream. PyTorch >= 2.10 answers through the DLPack C exchange API of
-// the tensor's type (no Python call); anything else that looks like a tensor is read by its attributes.
+// From a Python tensor to a TensorView and its stream. PyTorch >= 2.10 answers through the DLPack C exchange
+// API of the tensor's type (no Python call); anything else that looks like a tensor is read by its
+// attributes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,8 +9,9 @@
 
 namespace deep_gemm::bindings {
 
-// The view of `object`, valid while the caller holds it. `name` is the argument's, for the message of a refusal: not a
-// tensor, not strided, negative or conjugate bit set, without memory (fake, meta), more than kMaxRank dimensions.
+// The view of `object`, valid while the caller holds it. `name` is the argument's, for the message of a
+// refusal: not a tensor, not strided, negative or conjugate bit set, without memory (fake, meta), more than
+// kMaxRank dimensions.
 TensorView read_tensor(PyObject* object, const char* name);
 
 // The stream that the framework of `tensor` uses now on CUDA device `device` (a CUstream).
@@ -22,5 +24,8 @@ void* stream_by_attributes(PyObject* tensor, int device);
 // Refusals shared by both readers. The first takes its reason from the pending Python error.
 [[noreturn]] void refuse_unreadable(PyObject* object, const char* name);
 void check_has_memory(const TensorView& view, PyObject* object, const char* name);
+
+// Drops the pending Python error of an attempt that has an alternative; an interrupt or exit goes on.
+void forget_error();
 
 }  // namespace deep_gemm::bindings

@@ -16,7 +16,8 @@ constinit std::mutex creation;
 
 int attribute_of(CUdevice device, CUdevice_attribute attribute) {
     int value = 0;
-    check_driver(driver().device_attribute(&value, attribute, device), "cuDeviceGetAttribute", "check that nvidia-smi works");
+    check_driver(driver().device_attribute(&value, attribute, device), "cuDeviceGetAttribute",
+                 "check that nvidia-smi works");
     return value;
 }
 
@@ -29,7 +30,8 @@ DeviceInfo read_info(int index, CUdevice device) {
     info.smem_per_block = attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     info.clock_khz = attribute_of(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     char name[256] = "";
-    check_driver(driver().device_name(name, sizeof name, device), "cuDeviceGetName", "check that nvidia-smi works");
+    check_driver(driver().device_name(name, sizeof name, device), "cuDeviceGetName",
+                 "check that nvidia-smi works");
     info.name = name;
     return info;
 }
@@ -38,7 +40,8 @@ DeviceInfo read_info(int index, CUdevice device) {
 const DeviceState& make_state(int device) {
     const Driver& d = driver();
     DG_CHECK(device >= 0 && device < d.num_devices && device < kMaxDevices,
-             "there is no CUDA device {}: the driver sees {} (check CUDA_VISIBLE_DEVICES)", device, d.num_devices);
+             "there is no CUDA device {}: the driver sees {} (check CUDA_VISIBLE_DEVICES)", device,
+             d.num_devices);
     const std::lock_guard lock(creation);
     if (const DeviceState* made = states[device].load(std::memory_order_acquire)) return *made;
     auto state = std::make_unique<DeviceState>();
@@ -59,7 +62,9 @@ const DeviceState& device_state(int device) {
     return make_state(device);
 }
 
-const DeviceInfo& device_info(int device) { return device_state(device).info; }
+const DeviceInfo& device_info(int device) {
+    return device_state(device).info;
+}
 
 bool driver_available() {
     try {
@@ -82,7 +87,8 @@ CurrentContext::CurrentContext(const DeviceState& state) {
     check_driver(d.context_current(&current), "cuCtxGetCurrent", "check earlier CUDA errors of this process");
     if (current == state.context) [[likely]]
         return;
-    check_driver(d.context_push(state.context), "cuCtxPushCurrent", "check earlier CUDA errors of this process");
+    check_driver(d.context_push(state.context), "cuCtxPushCurrent",
+                 "check earlier CUDA errors of this process");
     pushed_ = true;
 }
 

@@ -14,7 +14,8 @@ struct DeviceState {
     DeviceInfo info;
 };
 
-// The state of `device`, made at its first use; afterwards a lock-free read. Throws Error when there is no such device.
+// The state of `device`, made at its first use; afterwards a lock-free read. Throws Error when there is no
+// such device.
 const DeviceState& device_state(int device);
 
 // Makes the device's primary context current for a scope, if it is not.

@@ -15,7 +15,9 @@ template <typename Function>
 void find(void* library, const char* symbol, Function& function) {
     function = reinterpret_cast<Function>(::dlsym(library, symbol));
     DG_CHECK(function != nullptr,
-             "the CUDA driver library has no {}: it is older than CUDA 12.3; update the NVIDIA driver", symbol);
+             "the CUDA driver library has no {}: it is older than CUDA 12.3 (update the NVIDIA driver), or "
+             "DG_DRIVER_LIBRARY names one that lacks it",
+             symbol);
 }
 
 void find_functions(void* library, Driver& d) {
@@ -62,10 +64,13 @@ void initialise(Driver& d) {
                                                     : "check that nvidia-smi works, or pass CPU tensors"));
     CUresult query = d.driver_version(&d.version);
     if (query == CUDA_SUCCESS) query = d.device_count(&d.num_devices);
-    DG_CHECK(query == CUDA_SUCCESS, "{}", explain(d, query, "cuDeviceGetCount", "check that nvidia-smi works"));
-    DG_CHECK(d.version >= kOldestVersion, "the NVIDIA driver supports CUDA {}.{}; 12.3 or newer is needed: update it",
-             d.version / 1000, d.version % 1000 / 10);
-    DG_CHECK(d.num_devices > 0, "the CUDA driver sees no device: check CUDA_VISIBLE_DEVICES, or pass CPU tensors");
+    DG_CHECK(query == CUDA_SUCCESS, "{}",
+             explain(d, query, "cuDeviceGetCount", "check that nvidia-smi works"));
+    DG_CHECK(d.version >= kOldestVersion,
+             "the NVIDIA driver supports CUDA {}.{}; 12.3 or newer is needed: update it", d.version / 1000,
+             d.version % 1000 / 10);
+    DG_CHECK(d.num_devices > 0,
+             "the CUDA driver sees no device: check CUDA_VISIBLE_DEVICES, or pass CPU tensors");
     d.process = ::getpid();
 }
 
@@ -76,9 +81,10 @@ Driver load_driver() {
     void* library = ::dlopen(d.library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* reason = ::dlerror();
-        throw_error(fmt::format("the CUDA driver library {} could not be loaded ({}); install the NVIDIA driver, set "
-                                "DG_DRIVER_LIBRARY to another library, or pass CPU tensors",
-                                d.library, reason != nullptr ? reason : "no reason given"));
+        throw_error(
+            fmt::format("the CUDA driver library {} could not be loaded ({}); install the NVIDIA driver, set "
+                        "DG_DRIVER_LIBRARY to another library, or pass CPU tensors",
+                        d.library, reason != nullptr ? reason : "no reason given"));
     }
     find_functions(library, d);
     initialise(d);
@@ -98,9 +104,10 @@ void check_driver(CUresult result, const char* call, const char* advice) {
         return;
     const Driver& d = driver();
     const bool forked = d.process != ::getpid();
-    throw_error(explain(d, result, call,
-                        forked ? "CUDA was initialised before this process was forked; start it with the spawn method"
-                               : advice));
+    throw_error(
+        explain(d, result, call,
+                forked ? "CUDA was initialised before this process was forked; start it with the spawn method"
+                       : advice));
 }
 
 }  // namespace deep_gemm::launch

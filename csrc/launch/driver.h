@@ -7,7 +7,8 @@
 
 namespace deep_gemm::launch {
 
-// Every entry exists in drivers from CUDA 12.3 on; the types are those of the header for the symbols' fixed versions.
+// Every entry exists in drivers from CUDA 12.3 on; the types are those of the header for the symbols' fixed
+// versions.
 struct Driver {
     decltype(&::cuInit) init = nullptr;
     decltype(&::cuDriverGetVersion) driver_version = nullptr;
@@ -37,14 +38,15 @@ struct Driver {
     std::string library;  // the name it was loaded by
     int version = 0;      // 1000 * major + 10 * minor
     int num_devices = 0;
-    int process = 0;      // the pid that initialised it: a forked child cannot use it
+    int process = 0;  // the pid that initialised it: a forked child cannot use it
 };
 
-// Loads and initialises the driver at the first call. Throws Error, again at every call, when the library is missing,
-// too old, or finds no device.
+// Loads and initialises the driver at the first call. Throws Error, again at every call, when the library is
+// missing, too old, or finds no device.
 const Driver& driver();
 
-// Throws Error naming the driver call, its error, and `advice` (a clause that says what to do), unless `result` is success.
+// Throws Error naming the driver call, its error, and `advice` (a clause that says what to do), unless
+// `result` is success.
 void check_driver(CUresult result, const char* call, const char* advice);
 
 }  // namespace deep_gemm::launch

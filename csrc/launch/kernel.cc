@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kPortableClusterSize = 8;
 
-// Loading allocates and may synchronise, which a capture in the default mode forbids to its thread; the mode is the
-// thread's own, so other threads' captures are not touched.
+// Loading allocates and may synchronise, which a capture in the default mode forbids to its thread; the mode
+// is the thread's own, so other threads' captures are not touched.
 class RelaxedCapture {
   public:
     RelaxedCapture() {
@@ -49,8 +49,9 @@ CUlibrary load_library(const KernelImage& image) {
     const CUresult result = driver().library_load(&library, image.bytes, options.data(), values.data(),
                                                   static_cast<unsigned>(options.size()), nullptr, nullptr, 0);
     log.back() = '\0';
-    const std::string advice = fmt::format("the image of kernel {} ({} bytes) does not load here{}{}", image.entry,
-                                           image.size, log[0] != '\0' ? "; the driver says: " : "", log.data());
+    const std::string advice =
+        fmt::format("the image of kernel {} ({} bytes) does not load here{}{}", image.entry, image.size,
+                    log[0] != '\0' ? "; the driver says: " : "", log.data());
     check_driver(result, "cuLibraryLoadData", advice.c_str());
     return library;
 }
@@ -58,14 +59,18 @@ CUlibrary load_library(const KernelImage& image) {
 void set_attributes(CUfunction function, const KernelImage& image, const DeviceInfo& device) {
     const Driver& d = driver();
     DG_CHECK(image.smem_bytes <= device.smem_per_block,
-             "kernel {} asks for {} bytes of shared memory; {} has {} per block", image.entry, image.smem_bytes,
-             device.name, device.smem_per_block);
-    check_driver(d.set_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, image.smem_bytes),
-                 "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)", "the plan asks for more than the kernel may use");
+             "kernel {} asks for {} bytes of shared memory; {} has {} per block", image.entry,
+             image.smem_bytes, device.name, device.smem_per_block);
+    check_driver(
+        d.set_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, image.smem_bytes),
+        "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)",
+        "the plan asks for more than the kernel may use");
     if (image.cluster_size > kPortableClusterSize)
-        check_driver(d.set_function_attribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
-                     "cuFuncSetAttribute(NON_PORTABLE_CLUSTER_SIZE_ALLOWED)", "use clusters of at most 8 blocks");
-    // Lazy loading would put the upload off until the first launch, which may be captured: reading a register count ends it.
+        check_driver(
+            d.set_function_attribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+            "cuFuncSetAttribute(NON_PORTABLE_CLUSTER_SIZE_ALLOWED)", "use clusters of at most 8 blocks");
+    // Lazy loading would put the upload off until the first launch, which may be captured: reading a register
+    // count ends it.
     int registers = 0;
     check_driver(d.function_attribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function), "cuFuncGetAttribute",
                  "the kernel could not be uploaded; check free device memory (nvidia-smi)");

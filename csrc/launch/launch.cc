@@ -12,7 +12,9 @@ namespace {
 constexpr const char* kLaunchAdvice =
     "an earlier kernel of this process may have failed; run again with CUDA_LAUNCH_BLOCKING=1 to find it";
 
-CUdeviceptr address(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
+CUdeviceptr address(const void* data) {
+    return reinterpret_cast<CUdeviceptr>(data);
+}
 
 // The driver wants a pitch of at least the width, also where a single row makes it meaningless.
 std::size_t usable_pitch(int64_t pitch, const Block2d& block) {
@@ -34,28 +36,34 @@ void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, St
         attributes[count].value.programmaticStreamSerializationAllowed = 1;
         ++count;
     }
-    const CUlaunchConfig config = {
-        .gridDimX = shape.grid, .gridDimY = 1, .gridDimZ = 1,
-        .blockDimX = shape.threads, .blockDimY = 1, .blockDimZ = 1,
-        .sharedMemBytes = shape.smem_bytes, .hStream = static_cast<CUstream>(stream),
-        .attrs = attributes.data(), .numAttrs = count};
+    const CUlaunchConfig config = {.gridDimX = shape.grid,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = shape.threads,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .sharedMemBytes = shape.smem_bytes,
+                                   .hStream = static_cast<CUstream>(stream),
+                                   .attrs = attributes.data(),
+                                   .numAttrs = count};
     void* parameters[] = {const_cast<void*>(args)};
     const CurrentContext context(kernel.device());
     const CUresult result = driver().launch_kernel(&config, kernel.function(), parameters, nullptr);
     if (result != CUDA_SUCCESS) [[unlikely]]
-        check_driver(result, "cuLaunchKernelEx",
-                     fmt::format("kernel {}, grid {}, {} threads, cluster {}, {} bytes of shared memory on {}; {}",
-                                 kernel.entry(), shape.grid, shape.threads, shape.cluster, shape.smem_bytes,
-                                 kernel.device().info.name, kLaunchAdvice)
-                         .c_str());
+        check_driver(
+            result, "cuLaunchKernelEx",
+            fmt::format("kernel {}, grid {}, {} threads, cluster {}, {} bytes of shared memory on {}; {}",
+                        kernel.entry(), shape.grid, shape.threads, shape.cluster, shape.smem_bytes,
+                        kernel.device().info.name, kLaunchAdvice)
+                .c_str());
 }
 
 void fill_zero_2d(int device, const Block2d& block, StreamHandle stream) {
     if (block.rows == 0 || block.width_bytes == 0) return;
     const CurrentContext context(device_state(device));
     check_driver(driver().memset_2d(address(block.data), usable_pitch(block.pitch_bytes, block), 0,
-                                    static_cast<std::size_t>(block.width_bytes), static_cast<std::size_t>(block.rows),
-                                    static_cast<CUstream>(stream)),
+                                    static_cast<std::size_t>(block.width_bytes),
+                                    static_cast<std::size_t>(block.rows), static_cast<CUstream>(stream)),
                  "cuMemsetD2D8Async", kLaunchAdvice);
 }
 

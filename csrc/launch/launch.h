@@ -22,8 +22,8 @@ struct DeviceInfo {
     std::string name;
 };
 const DeviceInfo& device_info(int device);  // throws Error when there is no driver or no such device
-bool driver_available();                    // false, without throwing, when the driver library is missing or has no device
-int current_device();                       // of this thread's current context, else 0; throws Error when there is no driver
+bool driver_available();  // false, without throwing, when the driver library is missing or has no device
+int current_device();     // of this thread's current context, else 0; throws Error when there is no driver
 
 // A loaded kernel of one device. Immutable after creation, lives for the process.
 class Kernel;
@@ -35,7 +35,8 @@ struct KernelImage {
     int smem_bytes;    // dynamic shared memory it will be launched with
     int cluster_size;  // > 8 asks for the non-portable attribute
 };
-// Loads on `device` (legal during stream capture: the load runs in relaxed capture mode). Throws Error if the image does not load.
+// Loads on `device` (legal during stream capture: the load runs in relaxed capture mode). Throws Error if the
+// image does not load.
 std::shared_ptr<const Kernel> load_kernel(int device, const KernelImage& image);
 
 struct LaunchShape {
@@ -43,15 +44,16 @@ struct LaunchShape {
     uint32_t smem_bytes = 0;
     bool programmatic_dependent_launch = false;
 };
-// One cuLaunchKernelEx with a single by-value argument struct. The device's primary context is made current if it is not.
+// One cuLaunchKernelEx with a single by-value argument struct. The device's primary context is made current
+// if it is not.
 void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
 
 // A 2-D tile map with 128-byte swizzle: the one encoder of the library.
 struct TileMapSpec {
     const void* data;
-    int element_bytes;          // 1 (uint8), 2 (bf16), 4 (f32)
-    uint64_t inner, outer;      // extents in elements
-    uint64_t outer_stride;      // bytes, a multiple of 16
+    int element_bytes;      // 1 (uint8), 2 (bf16), 4 (f32)
+    uint64_t inner, outer;  // extents in elements
+    uint64_t outer_stride;  // bytes, a multiple of 16
     uint32_t box_inner, box_outer;
 };
 TensorMap encode_tile_map(const TileMapSpec& spec);
@@ -65,8 +67,8 @@ struct SourceRows {
     const void* data;
     int64_t pitch_bytes;
 };
-// Asynchronous on `stream`, legal during capture, no kernel of ours; the gaps between rows stay untouched. A single row may
-// have any pitch.
+// Asynchronous on `stream`, legal during capture, no kernel of ours; the gaps between rows stay untouched. A
+// single row may have any pitch.
 void fill_zero_2d(int device, const Block2d& block, StreamHandle stream);
 // Copies rows of the same width and count as `to`; the two do not overlap.
 void copy_2d(int device, const Block2d& to, const SourceRows& from, StreamHandle stream);

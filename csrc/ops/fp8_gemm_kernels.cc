@@ -93,11 +93,7 @@ std::shared_ptr<const launch::Kernel> build_and_load(int device, const plan::Fp8
 
 const launch::Kernel* kernel_of(int device, const plan::Fp8GemmPlan& plan, const plan::ArchSpec& arch) {
     if (const launch::Kernel* found = find_kernel(device, plan.config)) return found;
-    std::shared_ptr<const launch::Kernel> kernel;
-    {
-        const BlockingScope others_may_run;
-        kernel = build_and_load(device, plan, arch);
-    }
+    auto kernel = build_and_load(device, plan, arch);
     const std::lock_guard lock(tables().kernels_lock);
     // Another thread may have loaded its twin meanwhile: harmless, and rare enough to keep both.
     tables().kernels.push_back({device, plan.config, std::move(kernel)});

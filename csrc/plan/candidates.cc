@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace deep_gemm::plan {
 
 namespace {
 
 constexpr int kMinStages = 2;
 constexpr int kMaxStages = 32;
+constexpr int kEnoughStages = 6;     // beyond, staging D at once is worth more than another stage
+constexpr int kLeanStoreBoxes = 2;   // one is filled while the other is read
 constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
 constexpr int kOddBoxRegisters =
@@ -32,10 +36,27 @@ int scale_span(int block_n) {
     return ceil_div(last_start + block_n, kScaleBlock);
 }
 
-const AccumulatorRow* accumulators_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
-    for (const AccumulatorRow& row : space.accumulators)
-        if (row.count == c.num_accumulators) return &row;
+const ProductRow* product_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const ProductRow& row : space.products)
+        if (row.num_accumulators == c.num_accumulators && row.n_parts == c.n_parts) return &row;
     return nullptr;
+}
+
+// 64-row boxes of D that one math warpgroup stores.
+int boxes_of(const Fp8GemmConfig& c) {
+    return c.block_n / store_columns(c.block_n, d_element_bytes(c)) *
+           (c.block_m / kWgmmaM / c.num_math_warpgroups);
+}
+
+// All of D is staged at once, or two boxes of it where that makes a short pipeline deeper.
+void fill_shared_memory(Fp8GemmConfig& c, const ArchSpec& arch) {
+    c.store_boxes = boxes_of(c);
+    c.num_stages = deepest_pipeline(c, arch);
+    if (c.num_stages >= kEnoughStages) return;
+    Fp8GemmConfig lean = c;
+    lean.store_boxes = std::min(c.store_boxes, kLeanStoreBoxes);
+    lean.num_stages = deepest_pipeline(lean, arch);
+    if (lean.num_stages > c.num_stages) c = lean;
 }
 
 const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -47,11 +68,10 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
 
 bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
     const TileRow* row = row_of(space, c);
-    const bool one_wave = c.block_m == kWgmmaM * c.num_math_warpgroups;
-    if (!one_wave && c.num_accumulators > 1) return false;
     return row != nullptr && c.block_n > 0 && c.block_n % row->block_n_step == 0 &&
            c.block_n <= row->block_n_max && cluster_of(space, c) != nullptr &&
-           accumulators_of(space, c) != nullptr;
+           product_of(space, c) != nullptr && c.block_n % (8 * c.n_parts) == 0 && 0 < c.store_boxes &&
+           c.store_boxes <= boxes_of(c);
 }
 
 }  // namespace
@@ -60,7 +80,7 @@ RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
     const int box = store_columns(c.block_n, d_element_bytes(c));
     const bool odd_box = (box & (box - 1)) != 0;
-    return {c.block_n / 2 * waves, c.block_n / 2 * c.num_accumulators,
+    return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators,
             kOtherRegisters + (odd_box ? kOddBoxRegisters : 0)};
 }
 
@@ -83,12 +103,13 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.block_n_step; c.block_n <= tile.block_n_max; c.block_n += tile.block_n_step) {
-            c.num_stages = deepest_pipeline(c, arch);
+            fill_shared_memory(c, arch);
             for (const ClusterRow& cluster : space.clusters) {
                 c.cluster_m = cluster.m;
                 c.cluster_n = cluster.n;
-                for (const AccumulatorRow& accumulators : space.accumulators) {
-                    c.num_accumulators = accumulators.count;
+                for (const ProductRow& product : space.products) {
+                    c.num_accumulators = product.num_accumulators;
+                    c.n_parts = product.n_parts;
                     configs.push_back(c);
                 }
             }
@@ -103,7 +124,7 @@ Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const 
         return Refusal::kMulticast;
     if (c.sfb_granularity == ScaleGranularity::kPerBlock && scale_span(c.block_n) > kMaxScaleSpan)
         return Refusal::kScaleSpan;
-    if (c.block_n < accumulators_of(space, c)->block_n_min) return Refusal::kSerialised;
+    if (c.block_n < product_of(space, c)->block_n_min) return Refusal::kSerialised;
     if (register_need(c).total() > row_of(space, c)->register_limit) return Refusal::kRegisters;
     if (c.num_stages < kMinStages || smem_plan(c).total > arch.smem_per_block) return Refusal::kSharedMemory;
     return Refusal::kNone;
@@ -129,9 +150,11 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
             return fmt::format("not planned: {}", why_off(space, c));
         case Refusal::kTile:
             return fmt::format(
-                "tile: {}x{} with {} math warpgroups, {} accumulators and cluster {}x{} "
+                "tile: {}x{} with {} math warpgroups, {} accumulators, {} parts, {} store boxes and cluster "
+                "{}x{} "
                 "is not in the kernel's table",
-                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.cluster_m, c.cluster_n);
+                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.n_parts, c.store_boxes,
+                c.cluster_m, c.cluster_n);
         case Refusal::kMulticast:
             return fmt::format(
                 "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,
@@ -140,8 +163,8 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
             return fmt::format("scale span: {} columns may touch {} blocks of SFB, at most {}", c.block_n,
                                scale_span(c.block_n), kMaxScaleSpan);
         case Refusal::kSerialised:
-            return fmt::format("serialised: {} accumulators need {} columns or more, got {}",
-                               c.num_accumulators, accumulators_of(space, c)->block_n_min, c.block_n);
+            return fmt::format("serialised: {} accumulators of {} parts need {} columns or more, got {}",
+                               c.num_accumulators, c.n_parts, product_of(space, c)->block_n_min, c.block_n);
         case Refusal::kRegisters:
             return fmt::format("registers: {} sums + {} in flight + {} = {} per thread, at most {}",
                                need.sums, need.in_flight, need.other, need.total(),

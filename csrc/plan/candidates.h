@@ -26,10 +26,11 @@ struct ClusterRow {
     const char* off = nullptr;
 };
 
-// Accumulators in flight; in narrower tiles than `block_n_min` the compiler orders the wgmmas one after
-// another.
-struct AccumulatorRow {
-    int count;
+// How products are cut and how many are in flight; in tiles narrower than `block_n_min` the compiler orders
+// the wgmmas one after another.
+struct ProductRow {
+    int num_accumulators;
+    int n_parts;
     int block_n_min;
 };
 
@@ -38,7 +39,7 @@ struct AccumulatorRow {
 struct CandidateSpace {
     std::span<const TileRow> tiles;
     std::span<const ClusterRow> clusters;
-    std::span<const AccumulatorRow> accumulators;
+    std::span<const ProductRow> products;
 };
 
 // Why a config cannot, or should not, run a shape.

@@ -36,7 +36,7 @@ Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSp
 double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Tiling& t) {
     const double groups = c.num_math_warpgroups;
     const double instructions = c.block_m / double(kWgmmaM) * (kBlockK / 32.0);
-    const double operand_bytes = instructions * (kWgmmaM + c.block_n) * 32;
+    const double operand_bytes = instructions * (kWgmmaM * c.n_parts + c.block_n) * 32;
     const double written_bytes = (t.loaded_rows + c.block_n) * kBlockK;
     const double tensor = double(c.block_m) * c.block_n * kBlockK / cost.mac_per_cycle;
     const double smem = (operand_bytes + written_bytes) / cost.smem_bytes_per_cycle;
@@ -52,8 +52,9 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
     // by side.
     const double own_wgmma = std::max(tensor, operand_bytes / cost.smem_bytes_per_cycle) / groups;
     const double own_promote = promote / groups;
-    const double chain = c.num_accumulators > 1 ? std::max(own_wgmma, own_promote) + cost.chain_two
-                                                : own_wgmma + own_promote + cost.chain_one;
+    const double chain = c.num_accumulators > 1
+                             ? std::max(own_wgmma, own_promote) + cost.chain_two * c.n_parts
+                             : own_wgmma + own_promote + cost.chain_one;
     const bool shared = c.cluster_m * c.cluster_n > 1;
     const double supply = (cost.tma_latency + (shared ? cost.cluster_latency : 0)) / c.num_stages;
     return std::max({tensor, smem, ingest, promote, chain, supply});
@@ -64,8 +65,9 @@ double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
     const double row_groups = c.block_m / double(kWgmmaM);
     const double width = d_element_bytes(c) / 2.0;
     const double boxes = row_groups * (c.block_n / store_columns(c.block_n, d_element_bytes(c)));
+    const double waits = std::max(0.0, boxes / c.num_math_warpgroups - c.store_boxes);
     const double per_column = (cost.epilogue_per_column + (c.has_c ? cost.c_per_column : 0)) * width;
-    return cost.tile_fixed + boxes * cost.store_box +
+    return cost.tile_fixed + boxes * cost.store_box + waits * cost.store_wait +
            row_groups * c.block_n * per_column / c.num_math_warpgroups;
 }
 

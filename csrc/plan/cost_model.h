@@ -30,6 +30,7 @@ struct CostConstants {
     double drain;                // last store issued to kernel end
     double tile_fixed;           // per tile: schedule step, store hand-over
     double store_box;            // per TMA store of one box
+    double store_wait;           // per box that must wait until an earlier one has been read
     double epilogue_per_column;  // per column and 64 rows of a tile: convert, stage
     double c_per_column;         // the same for reading C
 
@@ -54,6 +55,7 @@ inline constexpr CostConstants kSm90Cost{
     .drain = 800,                  // store to L2 and exit
     .tile_fixed = 150,
     .store_box = 20,
+    .store_wait = 200,  // TMA reads 8 KB
     .epilogue_per_column = 2,
     .c_per_column = 6,
     .launch_us = 2.5,

@@ -19,10 +19,10 @@ constexpr TileRow kSm90Tiles[] = {
 };
 constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, kClusterLater}};
 // Widths below which `scripts/compile_all.py --every-candidate` saw serialised wgmmas.
-constexpr AccumulatorRow kSm90BlockAccumulators[] = {{1, 8}, {2, 16}};
-constexpr AccumulatorRow kSm90RowAccumulators[] = {{1, 8}, {2, 24}};
-constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockAccumulators};
-constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowAccumulators};
+constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 8}, {2, 1, 16}, {2, 2, 32}};
+constexpr ProductRow kSm90RowProducts[] = {{1, 1, 8}, {2, 1, 24}, {2, 2, 48}};
+constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts};
+constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,

@@ -1,11 +1,12 @@
-// A scope in which the calling thread may wait for long (compiling, loading, files). The embedding language installs
-// hooks that let its other threads run meanwhile; without hooks the scope does nothing.
+// A scope in which the calling thread may wait for long (compiling, loading, files). The embedding language
+// installs hooks that let its other threads run meanwhile; without hooks the scope does nothing.
 #pragma once
 
 namespace deep_gemm {
 
-// `enter` returns a token that `leave` gets back; both run on the thread that opened the scope and must not throw.
-// A null token means that there was nothing to release (also in a nested scope), and `leave` is not called.
+// `enter` returns a token that `leave` gets back; both run on the thread that opened the scope and must not
+// throw. A null token means that there was nothing to release (also in a nested scope), and `leave` is not
+// called.
 struct BlockingHooks {
     void* (*enter)() = nullptr;
     void (*leave)(void* token) = nullptr;

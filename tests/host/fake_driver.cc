@@ -1,5 +1,5 @@
-// A CUDA driver for tests of the launcher: no GPU, but strict about contexts, attributes and capture, and with a log.
-// It declares the driver's ABI by itself, so that it also checks what the library believes of it.
+// A CUDA driver for tests of the launcher: no GPU, but strict about contexts, attributes and capture, and
+// with a log. It declares the driver's ABI by itself, so that it also checks what the library believes of it.
 #include <atomic>
 #include <chrono>
 #include <cstdarg>
@@ -15,8 +15,16 @@
 namespace {
 
 enum : int {
-    kSuccess = 0, kInvalidValue = 1, kNotInitialised = 3, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200,
-    kInvalidContext = 201, kNotFound = 500, kCaptureUnsupported = 900, kInvalidClusterSize = 912,
+    kSuccess = 0,
+    kInvalidValue = 1,
+    kNotInitialised = 3,
+    kNoDevice = 100,
+    kInvalidDevice = 101,
+    kInvalidImage = 200,
+    kInvalidContext = 201,
+    kNotFound = 500,
+    kCaptureUnsupported = 900,
+    kInvalidClusterSize = 912,
 };
 constexpr int kRelaxed = 2;
 constexpr int kMaxDevices = 8;
@@ -66,6 +74,7 @@ __attribute__((format(printf, 1, 2))) void note(const char* format, ...) {
 
 int planned_failure(const char* call) {
     const std::lock_guard guard(lock);
+    if (!initialised) return kNotInitialised;
     for (Failure& failure : failures)
         if (failure.call == call && failure.times > 0) {
             --failure.times;
@@ -74,9 +83,13 @@ int planned_failure(const char* call) {
     return kSuccess;
 }
 
-Context* current() { return stack.empty() ? nullptr : stack.back(); }
+Context* current() {
+    return stack.empty() ? nullptr : stack.back();
+}
 
-bool load_forbidden() { return capturing && capture_mode != kRelaxed; }
+bool load_forbidden() {
+    return capturing && capture_mode != kRelaxed;
+}
 
 struct LaunchAttribute {
     int id;
@@ -109,25 +122,37 @@ struct Copy2d {
 
 }  // namespace
 
-#define FAIL_IF_PLANNED(call)                                \
-    do {                                                     \
-        if (!initialised) return kNotInitialised;            \
-        if (const int code = planned_failure(call)) return code; \
-    } while (false)
-
 extern "C" {
 
 // For the tests.
-const char* fake_log() { return log_text.c_str(); }
-void fake_clear() { log_text.clear(); }
-void fake_fail(const char* call, int code, int times) { failures.push_back({call, code, times}); }
+const char* fake_log() {
+    return log_text.c_str();
+}
+void fake_clear() {
+    log_text.clear();
+}
+void fake_fail(const char* call, int code, int times) {
+    failures.push_back({call, code, times});
+}
 // The next load waits until another thread calls fake_release_load; without one it fails after 20 s.
-void fake_hold_load() { load_waits = true; }
-void fake_release_load() { load_released = true; }
-int fake_load_entered() { return load_entered; }
-void fake_capture(int on) { capturing = on != 0; }
-int fake_capture_mode() { return capture_mode; }
-int fake_stack_depth() { return static_cast<int>(stack.size()); }
+void fake_hold_load() {
+    load_waits = true;
+}
+void fake_release_load() {
+    load_released = true;
+}
+int fake_load_entered() {
+    return load_entered;
+}
+void fake_capture(int on) {
+    capturing = on != 0;
+}
+int fake_capture_mode() {
+    return capture_mode;
+}
+int fake_stack_depth() {
+    return static_cast<int>(stack.size());
+}
 void fake_set_current(int device) {
     stack.clear();
     if (device >= 0) stack.push_back(&contexts[device]);
@@ -136,7 +161,6 @@ void fake_set_current(int device) {
 // The driver.
 int cuInit(unsigned) {
     note("cuInit");
-    if (const int code = planned_failure("cuInit")) return code;
     if (std::getenv("FAKE_INIT_ERROR") != nullptr) return std::atoi(std::getenv("FAKE_INIT_ERROR"));
     if (num_devices() == 0) return kNoDevice;
     for (int i = 0; i < kMaxDevices; ++i) contexts[i].device = i;
@@ -162,7 +186,7 @@ int cuDeviceGetCount(int* count) {
     return kSuccess;
 }
 int cuDeviceGet(int* device, int ordinal) {
-    FAIL_IF_PLANNED("cuDeviceGet");
+    if (const int code = planned_failure("cuDeviceGet")) return code;
     *device = ordinal;
     return ordinal < num_devices() ? kSuccess : kInvalidDevice;
 }
@@ -171,25 +195,36 @@ int cuDeviceGetName(char* name, int size, int device) {
     return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-    FAIL_IF_PLANNED("cuDeviceGetAttribute");
+    if (const int code = planned_failure("cuDeviceGetAttribute")) return code;
     switch (attribute) {
-        case 75: *value = 9; break;
-        case 76: *value = 0; break;
-        case 16: *value = 132 - 18 * device; break;  // devices differ
-        case 97: *value = 232448; break;
-        case 13: *value = 1980000; break;
-        default: return kInvalidValue;
+        case 75:
+            *value = 9;
+            break;
+        case 76:
+            *value = 0;
+            break;
+        case 16:
+            *value = 132 - 18 * device;
+            break;  // devices differ
+        case 97:
+            *value = 232448;
+            break;
+        case 13:
+            *value = 1980000;
+            break;
+        default:
+            return kInvalidValue;
     }
     return kSuccess;
 }
 int cuDevicePrimaryCtxRetain(Context** context, int device) {
-    FAIL_IF_PLANNED("cuDevicePrimaryCtxRetain");
+    if (const int code = planned_failure("cuDevicePrimaryCtxRetain")) return code;
     note("cuDevicePrimaryCtxRetain device=%d", device);
     *context = &contexts[device];
     return kSuccess;
 }
 int cuCtxGetCurrent(Context** context) {
-    FAIL_IF_PLANNED("cuCtxGetCurrent");
+    if (const int code = planned_failure("cuCtxGetCurrent")) return code;
     *context = current();
     return kSuccess;
 }
@@ -214,8 +249,9 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
     std::swap(*mode, capture_mode);
     return kSuccess;
 }
-int cuLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count, int*, void**, unsigned) {
-    FAIL_IF_PLANNED("cuLibraryLoadData");
+int cuLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count, int*,
+                      void**, unsigned) {
+    if (const int code = planned_failure("cuLibraryLoadData")) return code;
     if (load_forbidden()) return kCaptureUnsupported;
     load_entered = true;
     for (int i = 0; load_waits && !load_released; ++i) {
@@ -237,59 +273,71 @@ int cuLibraryUnload(void* library) {
     return kSuccess;
 }
 int cuLibraryGetKernel(Kernel** kernel, void*, const char* entry) {
-    FAIL_IF_PLANNED("cuLibraryGetKernel");
+    if (const int code = planned_failure("cuLibraryGetKernel")) return code;
     *kernel = new Kernel{entry};
     return kSuccess;
 }
 int cuKernelGetFunction(Function** function, Kernel* kernel) {
-    FAIL_IF_PLANNED("cuKernelGetFunction");
+    if (const int code = planned_failure("cuKernelGetFunction")) return code;
     if (current() == nullptr) return kInvalidContext;
     if (load_forbidden()) return kCaptureUnsupported;
     *function = new Function{current(), kernel->entry};
     return kSuccess;
 }
 int cuFuncGetAttribute(int* value, int, Function*) {
-    FAIL_IF_PLANNED("cuFuncGetAttribute");
+    if (const int code = planned_failure("cuFuncGetAttribute")) return code;
     if (load_forbidden()) return kCaptureUnsupported;
     note("cuFuncGetAttribute");
     *value = 168;
     return kSuccess;
 }
 int cuFuncSetAttribute(Function* function, int attribute, int value) {
-    FAIL_IF_PLANNED("cuFuncSetAttribute");
+    if (const int code = planned_failure("cuFuncSetAttribute")) return code;
     if (function->context != current()) return kInvalidContext;
     note("cuFuncSetAttribute attribute=%d value=%d", attribute, value);
-    if (attribute == 8) function->smem_limit = value;
-    else if (attribute == 14) function->large_clusters = value != 0;
-    else return kInvalidValue;
+    if (attribute == 8)
+        function->smem_limit = value;
+    else if (attribute == 14)
+        function->large_clusters = value != 0;
+    else
+        return kInvalidValue;
     return kSuccess;
 }
 int cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void** extra) {
-    FAIL_IF_PLANNED("cuLaunchKernelEx");
-    if (function->context != current() || extra != nullptr || parameters[0] == nullptr) return kInvalidContext;
+    if (const int code = planned_failure("cuLaunchKernelEx")) return code;
+    if (function->context != current() || extra != nullptr || parameters[0] == nullptr)
+        return kInvalidContext;
     unsigned cluster = 1;
     int pdl = 0;
     for (unsigned i = 0; i < config->num_attributes; ++i) {
-        if (config->attributes[i].id == 4) cluster = config->attributes[i].value.cluster[0];
-        else if (config->attributes[i].id == 6) pdl = config->attributes[i].value.pdl;
-        else return kInvalidValue;
+        if (config->attributes[i].id == 4)
+            cluster = config->attributes[i].value.cluster[0];
+        else if (config->attributes[i].id == 6)
+            pdl = config->attributes[i].value.pdl;
+        else
+            return kInvalidValue;
     }
-    if (config->grid[0] % cluster != 0 || (cluster > 8 && !function->large_clusters)) return kInvalidClusterSize;
+    if (config->grid[0] % cluster != 0 || (cluster > 8 && !function->large_clusters))
+        return kInvalidClusterSize;
     if (config->smem_bytes > static_cast<unsigned>(function->smem_limit)) return kInvalidValue;
-    note("cuLaunchKernelEx device=%d entry=%s grid=%u,%u,%u block=%u,%u,%u smem=%u stream=%p cluster=%u pdl=%d",
-         function->context->device, function->entry.c_str(), config->grid[0], config->grid[1], config->grid[2],
-         config->block[0], config->block[1], config->block[2], config->smem_bytes, config->stream, cluster, pdl);
+    note(
+        "cuLaunchKernelEx device=%d entry=%s grid=%u,%u,%u block=%u,%u,%u smem=%u stream=%p cluster=%u "
+        "pdl=%d",
+        function->context->device, function->entry.c_str(), config->grid[0], config->grid[1], config->grid[2],
+        config->block[0], config->block[1], config->block[2], config->smem_bytes, config->stream, cluster,
+        pdl);
     return kSuccess;
 }
 int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* data, const uint64_t* extents,
-                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
-                           int swizzle, int promotion, int fill) {
-    FAIL_IF_PLANNED("cuTensorMapEncodeTiled");
+                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
+                           int interleave, int swizzle, int promotion, int fill) {
+    if (const int code = planned_failure("cuTensorMapEncodeTiled")) return code;
     const unsigned bytes = type == 0 ? 1 : type == 9 ? 2 : type == 7 ? 4 : 0;
     const bool valid = reinterpret_cast<uintptr_t>(map) % 64 == 0 && bytes != 0 && rank == 2 &&
-                       reinterpret_cast<uintptr_t>(data) % 16 == 0 && strides[0] % 16 == 0 && extents[0] > 0 &&
-                       extents[1] > 0 && box[0] > 0 && box[0] * bytes <= 128 && box[1] > 0 && box[1] <= 256 &&
-                       steps[0] == 1 && steps[1] == 1 && interleave == 0 && swizzle == 3 && promotion == 3 && fill == 0;
+                       reinterpret_cast<uintptr_t>(data) % 16 == 0 && strides[0] % 16 == 0 &&
+                       extents[0] > 0 && extents[1] > 0 && box[0] > 0 && box[0] * bytes <= 128 &&
+                       box[1] > 0 && box[1] <= 256 && steps[0] == 1 && steps[1] == 1 && interleave == 0 &&
+                       swizzle == 3 && promotion == 3 && fill == 0;
     if (!valid) return kInvalidValue;
     note("cuTensorMapEncodeTiled data=%p bytes=%u extents=%llu,%llu stride=%llu box=%u,%u", data, bytes,
          static_cast<unsigned long long>(extents[0]), static_cast<unsigned long long>(extents[1]),
@@ -297,21 +345,23 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* data, const
     std::memset(map, 0, 128);
     return kSuccess;
 }
-int cuMemsetD2D8Async(uint64_t data, std::size_t pitch, unsigned char value, std::size_t width, std::size_t height, void* stream) {
-    FAIL_IF_PLANNED("cuMemsetD2D8Async");
+int cuMemsetD2D8Async(uint64_t data, std::size_t pitch, unsigned char value, std::size_t width,
+                      std::size_t height, void* stream) {
+    if (const int code = planned_failure("cuMemsetD2D8Async")) return code;
     if (current() == nullptr || pitch < width) return kInvalidValue;
-    note("cuMemsetD2D8Async device=%d data=%#llx pitch=%zu value=%d width=%zu height=%zu stream=%p", current()->device,
-         static_cast<unsigned long long>(data), pitch, value, width, height, stream);
+    note("cuMemsetD2D8Async device=%d data=%#llx pitch=%zu value=%d width=%zu height=%zu stream=%p",
+         current()->device, static_cast<unsigned long long>(data), pitch, value, width, height, stream);
     return kSuccess;
 }
 int cuMemcpy2DAsync_v2(const Copy2d* copy, void* stream) {
-    FAIL_IF_PLANNED("cuMemcpy2DAsync");
+    if (const int code = planned_failure("cuMemcpy2DAsync")) return code;
     if (current() == nullptr || copy->src_type != 2 || copy->dst_type != 2 || copy->src_pitch < copy->width ||
         copy->dst_pitch < copy->width)
         return kInvalidValue;
     note("cuMemcpy2DAsync device=%d from=%#llx pitch=%zu to=%#llx pitch=%zu width=%zu height=%zu stream=%p",
          current()->device, static_cast<unsigned long long>(copy->src_device), copy->src_pitch,
-         static_cast<unsigned long long>(copy->dst_device), copy->dst_pitch, copy->width, copy->height, stream);
+         static_cast<unsigned long long>(copy->dst_device), copy->dst_pitch, copy->width, copy->height,
+         stream);
     return kSuccess;
 }
 

@@ -38,7 +38,7 @@ def nvrtc_folders() -> list:
 
 
 def skip_package_code():
-    """Lets `from deep_gemm import _C` run without deep_gemm/__init__.py, which imports torch: for children."""
+    """For children: `from deep_gemm import _C` without deep_gemm/__init__.py, which imports torch."""
     package = types.ModuleType("deep_gemm")
     package.__path__ = [str(PACKAGE)]
     sys.modules["deep_gemm"] = package
@@ -55,7 +55,8 @@ def load_extension():
 
 def child_environment(**variables) -> dict:
     """This environment without any DG_ variable or toolkit, plus `variables` (None removes one)."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("DG_") and k not in ("CUDA_HOME", "CUDA_PATH")}
+    toolkits = ("CUDA_HOME", "CUDA_PATH")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("DG_") and k not in toolkits}
     for name, value in variables.items():
         if value is None:
             env.pop(name, None)

@@ -206,3 +206,10 @@ def test_is_supported_refuses_what_it_does_not_know():
         deep_gemm.is_supported("fp8_gemm", "sm_90")
     with pytest.raises(deep_gemm.DeepGemmError, match="arch"):
         deep_gemm.is_supported("fp8_gemm_nt", "hopper")
+
+
+def test_star_import_keeps_the_built_in_compile():
+    names: dict = {}
+    exec("from deep_gemm import *", names)
+    assert "compile" not in names and names["fp8_gemm_nt"] is deep_gemm.fp8_gemm_nt
+    assert set(OPERATION_NAMES) <= set(names)

@@ -103,7 +103,16 @@ def test_an_unknown_keyword_is_a_type_error():
         deep_gemm.fp8_gemm_nt(*operands(), nonsense=1)
 
 
-def test_calls_leak_no_reference():
+@pytest.mark.parametrize("by_attributes", [False, True])
+def test_calls_leak_no_reference(by_attributes):
+    _C.read_tensors_by_attributes(by_attributes)
+    try:
+        check_no_leak()
+    finally:
+        _C.read_tensors_by_attributes(False)
+
+
+def check_no_leak():
     a, b, d = operands(8, 8, 128)
     recipe = (1, 128, 128)
     watched = (None, a, a[0], a[1], b, d, recipe)

@@ -10,7 +10,7 @@ from jit_support import ENTRY, build, kernel, load_extension, nvrtc_folders, run
 
 _C = load_extension()
 
-# -- discovery -----------------------------------------------------------------------------------------------------------
+# -- discovery -------------------------------------------------------------------------------------
 
 
 def test_importing_and_settings_load_no_compiler():
@@ -33,7 +33,8 @@ except RuntimeError as error: answer(error=str(error), **_C.jit_report())
 def test_missing_is_a_sentence_with_the_places_and_the_remedy():
     answer = run(MISSING, DG_JIT_NVRTC_LIBRARY="/nowhere/libnvrtc.so.13").answer
     assert not answer["nvrtc_found"] and answer["nvrtc_version"] == [0, 0]
-    for part in ("no NVRTC", "nvidia-cuda-nvrtc", "toolkit", "/nowhere/libnvrtc.so.13", "DG_JIT_NVRTC_LIBRARY"):
+    remedies = ("nvidia-cuda-nvrtc", "toolkit", "DG_JIT_NVRTC_LIBRARY")
+    for part in ("no NVRTC", "/nowhere/libnvrtc.so.13", *remedies):
         assert part in answer["error"]
 
 
@@ -47,8 +48,8 @@ def test_places_are_tried_in_order(tmp_path):
     answer(**_C.jit_report())
     """
     tried = run(script, CUDA_HOME=tmp_path / "home", CUDA_PATH=tmp_path / "path").answer["nvrtc_places_tried"]
-    places = ["/first:", "/second:", f"{tmp_path}/home/lib64:", f"{tmp_path}/path/lib64:", "/usr/local/cuda/lib64:"]
-    positions = [tried.index(place) for place in places]
+    places = ["/first", "/second", f"{tmp_path}/home/lib64", f"{tmp_path}/path/lib64", "/usr/local/cuda/lib64"]
+    positions = [tried.index(f"  {place}") for place in places]
     assert positions == sorted(positions)
 
 
@@ -74,7 +75,7 @@ def test_a_changed_search_path_is_searched_again():
     assert (answer["before"], answer["after"]) == (False, True)
 
 
-# -- targets -------------------------------------------------------------------------------------------------------------
+# -- targets ---------------------------------------------------------------------------------------
 
 TARGETS = [
     # capability, first NVRTC, cubin, PTX
@@ -92,8 +93,8 @@ def test_target_table(capability, first, cubin, ptx, version):
         if version >= first:
             assert _C.jit_target_name(*capability, kind, version) == name
         else:
-            needs = rf"{capability[0]}.{capability[1]} needs NVRTC {first[0]}.{first[1]} or newer, found {version[0]}.{version[1]}"
-            with pytest.raises(RuntimeError, match=needs):
+            texts = (f"{pair[0]}.{pair[1]}" for pair in (capability, first, version))
+            with pytest.raises(RuntimeError, match="{} needs NVRTC {} or newer, found {}".format(*texts)):
                 _C.jit_target_name(*capability, kind, version)
 
 
@@ -125,17 +126,18 @@ def test_this_nvrtc_builds_every_target_that_the_table_gives_it(tmp_path, capabi
     assert answer["compiled"] == answer["published"] == 2
 
 
-# -- what the compiler says ----------------------------------------------------------------------------------------------
+# -- what the compiler says ------------------------------------------------------------------------
 
 FAILS = """
-try: _C.jit_build(ENTRY, kernel().replace("1.5f", "not_defined"), 9, 0)
-except RuntimeError as error: answer(error=str(error), digest=_C.jit_digest(ENTRY, kernel().replace("1.5f", "not_defined"), 9, 0))
+text = kernel().replace("1.5f", "not_defined")
+try: _C.jit_build(ENTRY, text, 9, 0)
+except RuntimeError as error: answer(error=str(error), digest=_C.jit_digest(ENTRY, text, 9, 0))
 """
 
 
 def test_a_compile_error_carries_log_options_and_source(tmp_path):
     error = run(FAILS, DG_JIT_CACHE_DIR=tmp_path).answer["error"]
-    for part in ('"not_defined" is undefined', "scale_by.cu(4)", "--gpu-architecture=sm_90a", "--std=c++20", "*= not_defined"):
+    for part in ('"not_defined" is undefined', "scale_by.cu(4)", "=sm_90a", "--std=c++20", "*= not_defined"):
         assert part in error
 
 
@@ -189,11 +191,12 @@ def test_ptxas_check_refuses_local_memory_fresh_and_from_the_cache(tmp_path):
         ("ptxas         .     0 bytes stack frame, 0 bytes spill stores, 10 bytes spill loads", True),
         ("ptxas info    : Used 168 registers, used 16 barriers, 24 bytes lmem", True),
         ("ptxas info    : Used 168 registers, used 16 barriers, 400 bytes cmem[0]", False),
-        ("ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to", True),
+        ("ptxas info : (C7510) ... wgmma.mma_async instructions are serialized due to ...", True),
     ],
 )
 def test_what_counts_as_a_complaint(line, complains):
-    assert _C.jit_resource_complaints("ptxas info : something\n" + line + "\n") == (line + "\n" if complains else "")
+    found = _C.jit_resource_complaints(f"ptxas info : something\n{line}\n")
+    assert found == (line + "\n" if complains else "")
 
 
 def test_ptxas_report_is_printed_fresh_and_from_the_cache(tmp_path):
@@ -204,10 +207,11 @@ def test_ptxas_report_is_printed_fresh_and_from_the_cache(tmp_path):
 
 def test_compiler_command_is_printed(tmp_path):
     err = build(DG_JIT_CACHE_DIR=tmp_path, DG_JIT_PRINT_COMPILER_COMMAND=1).err
-    assert err.startswith("deep_gemm command: nvrtc --std=c++20 --gpu-architecture=sm_90a") and "scale_by.cu" in err
+    assert err.startswith("deep_gemm command: nvrtc --std=c++20 --gpu-architecture=sm_90a")
+    assert "scale_by.cu" in err
 
 
-# -- copies for people -----------------------------------------------------------------------------------------------------
+# -- copies for people -----------------------------------------------------------------------------
 
 
 def test_ptx_dump_also_of_a_kernel_that_is_cached_already(tmp_path):
@@ -227,10 +231,12 @@ def fake_disassembler(folder):
 def test_sass_dump_by_a_disassembler_in_a_toolkit(tmp_path):
     fake_disassembler(tmp_path / "kit" / "bin")
     cache = tmp_path / "a cache"
-    script = "_C.jit_report(); _C.set_nvrtc_search_path([])\n" + "answer(digest=_C.jit_build(ENTRY, kernel(), 9, 0)[1])"
-    library = _C.jit_report()["nvrtc_path"]
     digest = run(
-        script, DG_JIT_CACHE_DIR=cache, DG_JIT_DUMP_SASS=1, CUDA_HOME=tmp_path / "kit", DG_JIT_NVRTC_LIBRARY=library
+        "_C.set_nvrtc_search_path([])\nanswer(digest=_C.jit_build(ENTRY, kernel(), 9, 0)[1])",
+        DG_JIT_CACHE_DIR=cache,
+        DG_JIT_DUMP_SASS=1,
+        DG_JIT_NVRTC_LIBRARY=_C.jit_report()["nvrtc_path"],
+        CUDA_HOME=tmp_path / "kit",
     ).answer["digest"]
     assert (cache / f"{digest}.sass").read_text() == f"code of {cache}/{digest}.cubin\n"
 
@@ -251,7 +257,7 @@ def test_line_information_reaches_the_ptx(tmp_path):
     assert ".loc" not in run(script, DG_JIT_CACHE_DIR=tmp_path).answer["ptx"]
 
 
-# -- hostile surroundings --------------------------------------------------------------------------------------------------
+# -- hostile surroundings --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +267,8 @@ def comma_locale(tmp_path_factory):
     tool = shutil.which("localedef")
     if tool is None:
         pytest.skip("no localedef to make a locale with decimal commas")
-    made = subprocess.run([tool, "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], capture_output=True, text=True)
+    command = [tool, "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"]
+    made = subprocess.run(command, capture_output=True, text=True)
     if not (folder / "de_DE.UTF-8" / "LC_NUMERIC").exists():
         pytest.skip(f"no locale sources: {made.stderr[:200]}")
     return folder
@@ -271,7 +278,7 @@ def test_decimal_commas_do_not_matter(tmp_path, comma_locale):
     script = """
     import locale
     locale.setlocale(locale.LC_ALL, "")
-    point = locale.localeconv()["decimal_point"]  # before: NVRTC 12.0 itself sets LC_NUMERIC to C and leaves it so
+    point = locale.localeconv()["decimal_point"]  # now: NVRTC 12.0 sets LC_NUMERIC to C and leaves it so
     image, digest, log = _C.jit_build(ENTRY, kernel(), 9, 0)
     answer(point=point, image=image.hex(), digest=digest)
     """

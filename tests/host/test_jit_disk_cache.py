@@ -55,12 +55,13 @@ def test_cache_works_at_another_path(tmp_path):
     assert build(DG_JIT_CACHE_DIR=tmp_path / "moved here").answer["loaded"] == 1
 
 
-# -- where the cache is ------------------------------------------------------------------------------------------------
+# -- where the cache is ----------------------------------------------------------------------------
 
 
 def test_default_is_under_xdg_cache_home_else_home(tmp_path):
     xdg = build(DG_JIT_CACHE_DIR=None, XDG_CACHE_HOME=tmp_path / "xdg", HOME=tmp_path / "home")
-    assert xdg.answer["cache_dir"] == str(tmp_path / "xdg/deep_gemm") and only_entry(tmp_path / "xdg/deep_gemm")
+    assert xdg.answer["cache_dir"] == str(tmp_path / "xdg/deep_gemm")
+    assert only_entry(tmp_path / "xdg/deep_gemm")
     home = build(DG_JIT_CACHE_DIR=None, XDG_CACHE_HOME=None, HOME=tmp_path / "home")
     assert home.answer["cache_dir"] == str(tmp_path / "home/.cache/deep_gemm")
     assert only_entry(tmp_path / "home/.cache/deep_gemm")
@@ -89,7 +90,7 @@ def test_odd_folder_names(tmp_path, name):
     assert build(DG_JIT_CACHE_DIR=tmp_path / name).answer["loaded"] == 1
 
 
-# -- folders that cannot be written --------------------------------------------------------------------------------------
+# -- folders that cannot be written ----------------------------------------------------------------
 
 TWO_KERNELS = """
 for factor in (1, 2, 1, 2): _C.jit_build(ENTRY, kernel(factor), 9, 0)
@@ -161,7 +162,7 @@ def test_disk_full(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# -- damaged entries -----------------------------------------------------------------------------------------------------
+# -- damaged entries -------------------------------------------------------------------------------
 
 
 def truncate_to(size):
@@ -253,7 +254,7 @@ def test_invalidate_drops_memory_and_disk(tmp_path):
     assert done.answer["gone"] and done.answer["compiled"] == 2 and only_entry(tmp_path)
 
 
-# -- death in the middle -------------------------------------------------------------------------------------------------
+# -- death in the middle ---------------------------------------------------------------------------
 
 
 def test_killed_while_writing_an_entry(tmp_path):
@@ -334,7 +335,8 @@ def test_failed_compile_publishes_nothing(tmp_path):
     done = run(
         """
         failures = []
-        for text in (kernel().replace("1.5f", "undefined_name"), kernel().replace("scale_by", "another_entry")):
+        for old, new in (("1.5f", "undefined_name"), ("scale_by", "another_entry")):
+            text = kernel().replace(old, new)
             for _ in range(2):
                 try: _C.jit_build(ENTRY, text, 9, 0)
                 except RuntimeError as error: failures.append(str(error))

@@ -1,6 +1,7 @@
 """Tensors as C++ sees them, through the DLPack exchange API and through the attribute reader: the same views and refusals."""
 
 import gc
+import sys
 import types
 import weakref
 
@@ -146,9 +147,19 @@ def test_a_look_alike_without_torch_attributes():
     assert seen(look_alike(tensor)) == expected(tensor)
 
 
-def test_a_look_alike_on_a_device():
-    view = _C.describe_tensor(look_alike(torch.randn(4), __dlpack_device__=lambda: (2, 3)))
-    assert view["device"] == "cuda:3"
+@pytest.mark.parametrize("where", ["framework.cuda", "framework.device.cuda"])
+def test_a_look_alike_on_a_device_has_its_frameworks_stream(where, monkeypatch):
+    cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=0x1000 + device))
+    framework = types.ModuleType("framework")
+    if where == "framework.cuda":
+        framework.cuda = cuda
+    else:
+        framework.device = types.SimpleNamespace(cuda=cuda)
+    monkeypatch.setitem(sys.modules, "framework", framework)
+    members = vars(look_alike(torch.randn(4), __dlpack_device__=lambda self: (2, 3)))
+    tensor = type("Tensor", (), {"__module__": "framework.core", **members})()
+    view = _C.describe_tensor(tensor)
+    assert view["device"] == "cuda:3" and view["stream"] == 0x1003
 
 
 @pytest.mark.parametrize(

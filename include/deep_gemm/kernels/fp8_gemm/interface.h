@@ -37,7 +37,7 @@ struct Fp8GemmConfig {
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
     auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
-           num_accumulators, cluster_m, cluster_n] = config;
+           num_accumulators, n_parts, store_boxes, cluster_m, cluster_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
@@ -47,6 +47,8 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
     visit("num_math_warpgroups", num_math_warpgroups);
     visit("num_stages", num_stages);
     visit("num_accumulators", num_accumulators);
+    visit("n_parts", n_parts);
+    visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
 }

@@ -11,7 +11,7 @@ from harness.cuda_driver import CudaDriver, CudaError
 
 SM90_BUGS = {
     "WRONG_PHASE": "deadlock.*|data race",
-    "NO_FREE_WAIT": "data race: shared memory .* written at PTX line \\d+ and again at PTX line \\d+",
+    "NO_FREE_WAIT": "data race: shared memory .* written at PTX line \\d+ and again at PTX line \\d+|which expects 0 more",
     "EXPECT_BYTES": "deadlock",
     "NO_FULL_WAIT": "data race: shared memory .* written at PTX line \\d+ and read at PTX line \\d+",
     "EARLY_RELEASE": "data race: shared memory .* read at PTX line \\d+ and overwritten at PTX line \\d+",
@@ -26,7 +26,7 @@ SM90_BUGS = {
     "EARLY_EXIT": "exits without having waited for the access of another CTA at PTX line \\d+",
 }
 SM100_BUGS = {
-    "NO_FREE_WAIT": "data race",
+    "NO_FREE_WAIT": "data race|which expects 0 more",
     "NO_PROXY_FENCE": "missing fence.proxy.async",
     "WRONG_PHASE": "data race|deadlock",
     "NO_SCALE_WAIT": "data race|uninitialised",

@@ -168,7 +168,7 @@ void decode_cp(Decoder& d) {
             d.take(q);
         return d.set(nothing);
     }
-    if (d.take("tensor")) return decode_tensor_copy(d, reduces);
+    if (d.take("tensor")) return decode_tensor_copy(d, reduces ? CopyForm::kReduce : CopyForm::kPlain);
     decode_bulk_copy(d, reduces);
 }
 
@@ -255,7 +255,7 @@ uint64_t reduce_half(uint64_t a, uint64_t b, Reduction op, const FloatFormat& f)
     return encode_float(op == Reduction::kAdd   ? x + y
                         : op == Reduction::kMin ? std::fmin(x, y)
                                                 : std::fmax(x, y),
-                        f, Rounding::kNearestEven, false);
+                        f, Rounding::kNearestEven, Overflow::kToInfinity);
 }
 
 uint64_t reduce_element(uint64_t a, uint64_t b, Reduction op, T type) {
@@ -300,7 +300,8 @@ void submit_store(Exec& x, std::function<void()> operation) {
 Signal load_signal(Exec& x, const Operand& operand, int lane) {
     const uint32_t address = to_shared_address(address_of(x, operand, lane));
     const SharedPlace place = locate_shared(x, address, 8, "mbarrier");
-    check_barrier_use(x, *place.cta, find_barrier(*place.cta, place.offset, "bulk copy"), place.offset, true);
+    check_barrier_use(x, *place.cta, find_barrier(*place.cta, place.offset, "bulk copy"), place.offset,
+                      BarrierUse::kRemoteOrAsync);
     return {place.offset, address};
 }
 

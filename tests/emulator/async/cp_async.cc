@@ -75,7 +75,7 @@ Step arrive_when_landed(Exec& x, const Instr& i, LaneMask mask) {
                                                 "cp.async.mbarrier.arrive");
         if (place.cta != &x.cta) fault("cp.async.mbarrier.arrive on another CTA's barrier");
         MBarrier& barrier = find_barrier(x.cta, place.offset, "cp.async.mbarrier.arrive");
-        check_barrier_use(x, x.cta, barrier, place.offset, false);
+        check_barrier_use(x, x.cta, barrier, place.offset, BarrierUse::kLocal);
         if (!(i.mode & 1)) ++barrier.pending;
         Clock knowledge = x.warp.knowledge;
         knowledge.raise(x.warp.copy_actor, x.warp.copy_time);

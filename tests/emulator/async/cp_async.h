@@ -1,3 +1,4 @@
+// Decoding of cp.async and createpolicy.
 #pragma once
 
 #include "parser/decode.h"

@@ -87,14 +87,14 @@ MmaInstruction decode_instruction_descriptor(uint32_t bits, MmaKind kind, int ct
     i.m = int(bits >> 24 & 31) << 4;
     i.n = int(bits >> 17 & 63) << 3;
     i.k = kind == MmaKind::kF16 ? 16 : kind == MmaKind::kTf32 ? 8 : is_packed_fp4(kind) ? 64 : 32;
-    i.negates_a = bits >> 13 & 1;
-    i.negates_b = bits >> 14 & 1;
+    i.a_sign = bits >> 13 & 1 ? Sign::kNegate : Sign::kKeep;
+    i.b_sign = bits >> 14 & 1 ? Sign::kNegate : Sign::kKeep;
     i.a_major = bits >> 15 & 1 ? Major::kMn : Major::kK;
     i.b_major = bits >> 16 & 1 ? Major::kMn : Major::kK;
     set_formats(i, bits, kind);
     if (is_block_scaled(kind)) {
         if (bits >> 31) fault("instruction descriptor 0x%08x: K = 96 is not supported", bits);
-        i.scales_are_ue8m0 = bits >> 23 & 1;
+        i.scale_type = bits >> 23 & 1 ? ScaleType::kUe8m0 : ScaleType::kUe4m3;
         i.sfb_id = int(bits >> 4 & 3);
         i.sfa_id = int(bits >> 29 & 3);
     } else {

@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include "async/descriptor.h"
-#include "tensor/formats.h"
+#include "tensor/fused_dot.h"
+#include "tensor/scaled_dot.h"
 
 namespace emu {
 
@@ -15,9 +16,9 @@ struct MmaInstruction {
     bool d_is_half;
     const FloatFormat *a_format, *b_format;
     ElementLayout a_layout, b_layout;
-    bool negates_a, negates_b;
+    Sign a_sign, b_sign;
     Major a_major, b_major;
-    bool scales_are_ue8m0;
+    ScaleType scale_type;
     int sfa_id, sfb_id;
 };
 

@@ -169,7 +169,7 @@ Step commit(Exec& x, const Instr& i, LaneMask mask) {
                 Cta& cta = *issue.cluster.ctas[rank];
                 if (cta.has_exited()) fault("tcgen05.commit signals CTA %u, which has exited", rank);
                 MBarrier& barrier = find_barrier(cta, offset, "tcgen05.commit");
-                check_barrier_use(issue, cta, barrier, offset, true);
+                check_barrier_use(issue, cta, barrier, offset, BarrierUse::kRemoteOrAsync);
                 barrier.arriving.join(knowledge);
                 arrive(cta, offset, 1, "tcgen05.commit");
             }

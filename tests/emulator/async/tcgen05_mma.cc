@@ -70,7 +70,7 @@ void read_a_from_tmem(MmaIssue& issue, Cta& cta, int rows, RawTile& tile) {
     if (i.a_layout.element_bits < 8) fault("tcgen05.mma: A of 4 or 6 bits in tensor memory is not supported");
     const auto columns = uint32_t(i.k / per_word);
     check_allocated(cta, issue.a_tmem.column, columns, "tcgen05.mma A");
-    shadow_tmem(issue.x, cta, 0xF, issue.a_tmem.column, columns, Use::kRead,
+    shadow_tmem(issue.x, {cta, 0xF, issue.a_tmem.column, columns}, Use::kRead,
                 tensor_accessor(issue.x, issue.time, issue.view));
     const Layout layout(i, issue.form->cta_group, {issue.a_tmem.lane, 0});
     for (int k = 0; k < i.k; ++k)
@@ -110,12 +110,12 @@ void read_b(MmaIssue& issue, RawTile& tile) {
     }
 }
 
-void fill(MmaTile& tile, const RawTile& raw, int depth, const FloatFormat& format, bool negate) {
+void fill(MmaTile& tile, const RawTile& raw, int depth, const FloatFormat& format, Sign sign) {
     tile.reset(raw.count, depth, format);
     const int drop = &format == &kTF32 ? 13 : 0;
     for (int k = 0; k < depth; ++k)
         for (int i = 0; i < raw.count; ++i)
-            tile.set(k, i, raw.bits[size_t(k * raw.count + i)] >> drop, format, negate);
+            tile.set(k, i, raw.bits[size_t(k * raw.count + i)] >> drop, format, sign);
 }
 
 // The scale word of a row: lane row % 32, column base + row / 32, the same in all four parts.
@@ -132,7 +132,7 @@ uint32_t scale_word(MmaIssue& issue, Cta& cta, TmemAddress base, int row, const 
 void check_scales(MmaIssue& issue, Cta& cta, TmemAddress base, int rows, const char* what) {
     const auto columns = uint32_t((rows + 31) / 32);
     check_allocated(cta, base.column, columns, what);
-    shadow_tmem(issue.x, cta, 0xF, base.column, columns, Use::kRead,
+    shadow_tmem(issue.x, {cta, 0xF, base.column, columns}, Use::kRead,
                 tensor_accessor(issue.x, issue.time, issue.view));
 }
 
@@ -143,7 +143,7 @@ void apply_scales(MmaIssue& issue, Cta& cta, TmemAddress base, int id, MmaTile& 
 }
 
 std::vector<Fp4Row> make_rows(MmaIssue& issue, Cta& cta, TmemAddress base, int id, const RawTile& raw,
-                              bool negate, const char* what) {
+                              Sign sign, const char* what) {
     check_scales(issue, cta, base, raw.count, what);
     const int per_row = issue.form->scales_per_row;
     if (per_row == 4 ? id != 0 : id != 0 && id != 2)
@@ -155,7 +155,7 @@ std::vector<Fp4Row> make_rows(MmaIssue& issue, Cta& cta, TmemAddress base, int i
         for (int k = 0; k < kFp4Depth; ++k) nibbles[k] = uint8_t(raw.bits[size_t(k * raw.count + row)]);
         for (int group = 0; group < kFp4Groups; ++group)
             scales[group] = uint8_t(word >> (8 * (group * per_row / kFp4Groups)));
-        rows.push_back(make_fp4_row(nibbles, scales, issue.i.scales_are_ue8m0, negate));
+        rows.push_back(make_fp4_row(nibbles, scales, issue.i.scale_type, sign));
     }
     return rows;
 }
@@ -187,20 +187,20 @@ void multiply_cta(MmaIssue& issue, int q, const RawTile& b_raw) {
     const auto columns = uint32_t(layout.columns());
     check_allocated(cta, issue.d.column, columns, "tcgen05.mma D");
     const Accessor who = tensor_accessor(issue.x, issue.time, issue.view);
-    if (issue.accumulates) shadow_tmem(issue.x, cta, 0xF, issue.d.column, columns, Use::kRead, who);
-    shadow_tmem(issue.x, cta, 0xF, issue.d.column, columns, Use::kWrite, who);
+    if (issue.accumulates) shadow_tmem(issue.x, {cta, 0xF, issue.d.column, columns}, Use::kRead, who);
+    shadow_tmem(issue.x, {cta, 0xF, issue.d.column, columns}, Use::kWrite, who);
     RawTile a_raw;
     read_a(issue, cta, layout.rows_per_cta(), a_raw);
     if (is_packed_fp4(issue.form->kind)) {
-        const auto a = make_rows(issue, cta, issue.sfa, i.sfa_id, a_raw, i.negates_a, "SFA"),
-                   b = make_rows(issue, cta, issue.sfb, i.sfb_id, b_raw, i.negates_b, "SFB");
+        const auto a = make_rows(issue, cta, issue.sfa, i.sfa_id, a_raw, i.a_sign, "SFA"),
+                   b = make_rows(issue, cta, issue.sfb, i.sfb_id, b_raw, i.b_sign, "SFB");
         return for_each_row(issue, cta, q, [&](int m, const uint32_t* c, uint32_t* d) {
             for (int n = 0; n < i.n; ++n) d[n] = fused_fp4_dot(a[size_t(m)], b[size_t(n)], c ? c[n] : 0);
         });
     }
     MmaTile a, b;
-    fill(a, a_raw, i.k, *i.a_format, i.negates_a);
-    fill(b, b_raw, i.k, *i.b_format, i.negates_b);
+    fill(a, a_raw, i.k, *i.a_format, i.a_sign);
+    fill(b, b_raw, i.k, *i.b_format, i.b_sign);
     if (is_block_scaled(issue.form->kind)) {
         apply_scales(issue, cta, issue.sfa, i.sfa_id, a, "SFA");
         apply_scales(issue, cta, issue.sfb, i.sfb_id, b, "SFB");

@@ -154,7 +154,7 @@ void issue_load(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
         if (!(ctas >> rank & 1)) continue;
         Cta* signal_cta = signal_of(x, copy, rank, signal.address);
         check_barrier_use(x, *signal_cta, find_barrier(*signal_cta, signal.offset, "TMA load"), signal.offset,
-                          true);
+                          BarrierUse::kRemoteOrAsync);
         BulkWriter writer{x, x.warp.knowledge, signal_cta, signal.offset};
         const uint32_t address = (target & kOffsetMask) | rank << kRankShift;
         submit_bulk(x, [writer, map, start, gathers = copy.gather, address]() mutable {
@@ -239,7 +239,8 @@ Step tensor_copy(Exec& x, const Instr& i, LaneMask mask) {
 
 }  // namespace
 
-void decode_tensor_copy(Decoder& d, bool reduces) {
+void decode_tensor_copy(Decoder& d, CopyForm form) {
+    const bool reduces = form == CopyForm::kReduce;
     TensorCopy copy{};
     copy.rank = d.require_one({"1d", "2d", "3d", "4d", "5d"}) + 1;
     copy.reduces = reduces;

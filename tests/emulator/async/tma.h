@@ -1,3 +1,4 @@
+// Decoding of TMA tensor copies.
 #pragma once
 
 #include "parser/decode.h"
@@ -5,6 +6,7 @@
 namespace emu {
 
 // cp.async.bulk.tensor and cp.reduce.async.bulk.tensor, after "tensor" has been taken.
-void decode_tensor_copy(Decoder& d, bool reduces);
+enum class CopyForm : uint8_t { kPlain, kReduce };
+void decode_tensor_copy(Decoder& d, CopyForm form);
 
 }  // namespace emu

@@ -71,7 +71,7 @@ Step load(Exec& x, const Instr& i, LaneMask mask) {
     return aligned(x, mask, [&](LaneMask lanes) {
         const auto& move = i.as<TmemMove>();
         const Window w = window_of(x, i.operands[1], move, lanes);
-        shadow_tmem(x, x.cta, 1u << w.part, w.column, columns_of(move), Use::kRead,
+        shadow_tmem(x, {x.cta, 1u << w.part, w.column, columns_of(move)}, Use::kRead,
                     tmem_accessor(x, ++x.warp.tmem_time));
         for (uint32_t r = 0; r < uint32_t(move.registers); ++r) {
             const int slot = i.operands[0].elements[r];
@@ -88,7 +88,7 @@ Step store(Exec& x, const Instr& i, LaneMask mask) {
     return aligned(x, mask, [&](LaneMask lanes) {
         const auto& move = i.as<TmemMove>();
         const Window w = window_of(x, i.operands[0], move, lanes);
-        shadow_tmem(x, x.cta, 1u << w.part, w.column, columns_of(move), Use::kWrite,
+        shadow_tmem(x, {x.cta, 1u << w.part, w.column, columns_of(move)}, Use::kWrite,
                     tmem_accessor(x, ++x.warp.tmem_time));
         for (uint32_t r = 0; r < uint32_t(move.registers); ++r)
             for (uint32_t l = 0; l < kWarpLanes; ++l) {
@@ -125,7 +125,7 @@ void copy_scales(Exec& x, Cta& cta, uint64_t descriptor_bits, TmemAddress to, ui
                  const Clock& knowledge, const Clock& view) {
     const MatrixDescriptor descriptor = decode_sm100_descriptor(descriptor_bits);
     check_allocated(cta, to.column, 4, "tcgen05.cp");
-    shadow_tmem(x, cta, 0xF, to.column, 4, Use::kWrite, tensor_accessor(x, time, view));
+    shadow_tmem(x, {cta, 0xF, to.column, 4}, Use::kWrite, tensor_accessor(x, time, view));
     Accessor reader = x.async_accessor(x.warp.tensor_actor, time, knowledge);
     for (uint32_t row = 0; row < 32; ++row) {
         const uint32_t offset = chunk_offset(descriptor, Major::kK, row, 0);
@@ -168,8 +168,8 @@ void check_allocated(Cta& cta, uint32_t column, uint32_t count, const char* what
             fault("%s: tensor memory column %u of CTA %u is not allocated", what, c, cta.rank);
 }
 
-void shadow_tmem(Exec& x, Cta& cta, uint32_t parts, uint32_t column, uint32_t count, Use use,
-                 const Accessor& who) {
+void shadow_tmem(Exec& x, const TmemRange& range, Use use, const Accessor& who) {
+    const auto& [cta, parts, column, count] = range;
     if (!x.launch.shadow.is_enabled) return;
     const Shadow::Place where{"tensor memory", cta.rank, 0};
     for (uint32_t part = 0; part < 4; ++part) {

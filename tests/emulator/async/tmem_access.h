@@ -16,9 +16,12 @@ inline TmemAddress tmem_address(uint64_t bits) {
 
 // Faults unless [column, column + count) is allocated in the CTA.
 void check_allocated(Cta& cta, uint32_t column, uint32_t count, const char* what);
-// Shadow bookkeeping for columns of the parts in `parts` (bit mask of 32-lane parts).
-void shadow_tmem(Exec& x, Cta& cta, uint32_t parts, uint32_t column, uint32_t count, Use use,
-                 const Accessor& who);
+// Shadow bookkeeping for columns of the 32-lane parts whose bits are set.
+struct TmemRange {
+    Cta& cta;
+    uint32_t parts, column, count;
+};
+void shadow_tmem(Exec& x, const TmemRange& range, Use use, const Accessor& who);
 // Accessors of tcgen05 operations: ld and st of a warp, and asynchronous mma and cp.
 Accessor tmem_accessor(Exec& x, uint32_t time);
 Accessor tensor_accessor(Exec& x, uint32_t time, const Clock& view);

@@ -16,7 +16,7 @@ struct WgmmaShape {
     int n, k;
     T d_type, a_type, b_type;
     bool a_in_registers;
-    bool negates_a, negates_b;
+    Sign a_sign, b_sign;
     Major a_major, b_major;
     const FloatFormat *a_format, *b_format;
     int element_bytes;
@@ -35,11 +35,11 @@ int fragment_column(int r, int l) {
 }
 
 void fill_tile(MmaTile& tile, const std::vector<uint32_t>& raw, int count, int depth,
-               const FloatFormat& format, bool negate) {
+               const FloatFormat& format, Sign sign) {
     tile.reset(count, depth, format);
     const int drop = &format == &kTF32 ? 13 : 0;  // tf32 operands: the low 13 bits are ignored
     for (int k = 0; k < depth; ++k)
-        for (int i = 0; i < count; ++i) tile.set(k, i, raw[size_t(k * count + i)] >> drop, format, negate);
+        for (int i = 0; i < count; ++i) tile.set(k, i, raw[size_t(k * count + i)] >> drop, format, sign);
 }
 
 void read_a_registers(Exec& x, const Instr& i, const WgmmaShape& s, std::vector<uint32_t>& raw) {
@@ -93,9 +93,9 @@ void execute(Exec& x, const WgmmaOp& op, uint32_t group) {
                   {&x.cta, decode_sm90_descriptor(op.a_descriptor), s.a_major, layout,
                    x.warp.index % 4 * kWarpRows, kWarpRows, s.k},
                   who, raw);
-    fill_tile(a, raw, kWarpRows, s.k, *s.a_format, s.negates_a);
+    fill_tile(a, raw, kWarpRows, s.k, *s.a_format, s.a_sign);
     read_tile(x, {&x.cta, decode_sm90_descriptor(op.b_descriptor), s.b_major, layout, 0, s.n, s.k}, who, raw);
-    fill_tile(b, raw, s.n, s.k, *s.b_format, s.negates_b);
+    fill_tile(b, raw, s.n, s.k, *s.b_format, s.b_sign);
     d.assign(size_t(kWarpRows * s.n), 0);
     if (op.accumulates) load_accumulators(x, i, s, d);
     for (int m = 0; m < kWarpRows; ++m) {
@@ -225,8 +225,8 @@ void decode_mma(Decoder& d) {
     s.scale_operand = 3;
     d.expect_operands(4, 8);
     const size_t given = d.instr.operands.size();
-    s.negates_a = given > 4 && immediate(d, 4) == -1;
-    s.negates_b = given > 5 && immediate(d, 5) == -1;
+    s.a_sign = given > 4 && immediate(d, 4) == -1 ? Sign::kNegate : Sign::kKeep;
+    s.b_sign = given > 5 && immediate(d, 5) == -1 ? Sign::kNegate : Sign::kKeep;
     const size_t transposes = given > 6 ? 6 : given;
     if (given > 6 && s.element_bytes != 2) d.refuse("transposes need 16-bit operands");
     if (!s.a_in_registers && given > transposes)

@@ -89,7 +89,7 @@ CUresult Driver::load(const void* image, LoadedModule** out) {
         const char* target = arch == Arch::kSm90a ? "sm_90" : "sm_100";
         if (!loaded->module->target.starts_with(target))
             return fail(kNoBinaryForGpu, "the PTX is for " + loaded->module->target +
-                                                          ", the emulated device is " + target + "a");
+                                             ", the emulated device is " + target + "a");
         for (const GlobalSymbol& symbol : loaded->module->globals)
             memory.add(reinterpret_cast<uint64_t>(symbol.data.get()), symbol.bytes, symbol.name,
                        GlobalMemory::Tail::kUnknown);

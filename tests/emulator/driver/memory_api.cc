@@ -135,8 +135,7 @@ DG_EMULATOR_API CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, unsi
                                        "cuTensorMapEncodeTiled: the map is not 64-byte aligned");
     emu::TensorMap record;
     const std::string problem = emu::encode_tensor_map(request, record);
-    if (!problem.empty())
-        return Driver::instance().fail(kInvalidValue, "cuTensorMapEncodeTiled: " + problem);
+    if (!problem.empty()) return Driver::instance().fail(kInvalidValue, "cuTensorMapEncodeTiled: " + problem);
     std::memcpy(map, &record, sizeof record);
     return kSuccess;
 }
@@ -157,17 +156,23 @@ struct Copy2d {
 };
 DG_EMULATOR_API CUresult cuMemcpy2D_v2(const Copy2d* c) {
     if (c->source_type == 3 || c->target_type == 3) return kNotSupported;
-    const auto* from = static_cast<const uint8_t*>(c->source_type == 1 ? c->source_host : as_pointer(c->source_device));
+    const auto* from =
+        static_cast<const uint8_t*>(c->source_type == 1 ? c->source_host : as_pointer(c->source_device));
     auto* to = static_cast<uint8_t*>(c->target_type == 1 ? c->target_host : as_pointer(c->target_device));
     for (size_t row = 0; row < c->height; ++row)
-        std::memmove(to + (c->target_y + row) * c->target_pitch + c->target_x, from + (c->source_y + row) * c->source_pitch + c->source_x, c->width);
+        std::memmove(to + (c->target_y + row) * c->target_pitch + c->target_x,
+                     from + (c->source_y + row) * c->source_pitch + c->source_x, c->width);
     return kSuccess;
 }
-DG_EMULATOR_API CUresult cuMemcpy2DAsync_v2(const Copy2d* c, CUstream) { return cuMemcpy2D_v2(c); }
-DG_EMULATOR_API CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height) {
+DG_EMULATOR_API CUresult cuMemcpy2DAsync_v2(const Copy2d* c, CUstream) {
+    return cuMemcpy2D_v2(c);
+}
+DG_EMULATOR_API CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                         size_t height) {
     for (size_t row = 0; row < height; ++row) std::memset(as_pointer(to + row * pitch), value, width);
     return kSuccess;
 }
-DG_EMULATOR_API CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream) {
+DG_EMULATOR_API CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                           size_t height, CUstream) {
     return cuMemsetD2D8_v2(to, pitch, value, width, height);
 }

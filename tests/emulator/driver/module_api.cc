@@ -50,8 +50,7 @@ CUresult set_attribute(Function& function, int attribute, int value) {
     if (attribute == kMaxDynamicShared) {
         if (value < 0 || value + int(function.kernel->static_smem_bytes) > 227 * 1024)
             return Driver::instance().fail(
-                kInvalidValue,
-                emu::format("%d bytes of dynamic shared memory exceed 227 KiB", value));
+                kInvalidValue, emu::format("%d bytes of dynamic shared memory exceed 227 KiB", value));
         function.max_dynamic_smem = value;
     } else if (attribute == kNonPortableCluster) {
         function.allows_large_clusters = value != 0;

@@ -86,7 +86,8 @@ void check_lane_exit(const Warp& warp) {
 
 }  // namespace
 
-void arrive_named(Exec& x, LaneMask lanes, uint32_t id, uint32_t threads, uint32_t expected, bool waits) {
+void arrive_named(Exec& x, const NamedArrival& arrival) {
+    const auto& [lanes, id, threads, expected, waits] = arrival;
     if (id >= x.cta.named.size()) fault("barrier id %u is not in 0..15", id);
     if (expected % kWarpLanes) fault("bar %u: thread count %u is no multiple of 32", id, expected);
     NamedBarrier& barrier = x.cta.named[id];
@@ -107,7 +108,8 @@ void arrive_named(Exec& x, LaneMask lanes, uint32_t id, uint32_t threads, uint32
     settle_named(x.cta, id);
 }
 
-void arrive_cluster(Exec& x, LaneMask lanes, bool releases) {
+void arrive_cluster(Exec& x, LaneMask lanes, Ordering ordering) {
+    const bool releases = ordering == Ordering::kRelease;
     ClusterBarrier& barrier = x.cluster.barrier;
     for_lanes(lanes, [&](int lane) {
         if (x.warp.cluster_arrivals[size_t(lane)])

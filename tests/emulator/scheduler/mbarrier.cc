@@ -67,7 +67,7 @@ void init_barrier(Exec& x, int lane, Cta& cta, uint32_t offset, uint32_t count) 
     cta.barriers.emplace(offset, barrier);
 }
 
-void check_barrier_use(Exec& x, Cta& cta, const MBarrier& barrier, uint32_t offset, bool needs_fence) {
+void check_barrier_use(Exec& x, Cta& cta, const MBarrier& barrier, uint32_t offset, BarrierUse use) {
     if (!x.launch.shadow.is_enabled) return;
     const bool is_visible = barrier.init_actor == x.warp.actor ||
                             barrier.init_time <= x.warp.knowledge[barrier.init_actor] ||
@@ -77,7 +77,7 @@ void check_barrier_use(Exec& x, Cta& cta, const MBarrier& barrier, uint32_t offs
             "the mbarrier at offset 0x%x of CTA %u was initialised at PTX line %d, and is used at PTX line "
             "%d without a barrier between them",
             offset, cta.rank, barrier.init_line, x.instr->line);
-    if (needs_fence && cta.init_fences[barrier.init_thread] <= barrier.init_fences)
+    if (use == BarrierUse::kRemoteOrAsync && cta.init_fences[barrier.init_thread] <= barrier.init_fences)
         fault(
             "missing fence.mbarrier_init: the mbarrier at offset 0x%x of CTA %u, initialised at PTX line %d, "
             "is used by another CTA or by the "

@@ -54,7 +54,7 @@ uint64_t half_op(Atomic op, uint64_t a, uint64_t b, const FloatFormat& f) {
     return encode_float(op == Atomic::kAdd   ? double(x) + y
                         : op == Atomic::kMin ? std::fmin(x, y)
                                              : std::fmax(x, y),
-                        f, Rounding::kNearestEven, false);
+                        f, Rounding::kNearestEven, Overflow::kToInfinity);
 }
 
 uint64_t apply(const AtomicOp& op, uint64_t a, uint64_t b) {

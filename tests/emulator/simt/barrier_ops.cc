@@ -17,7 +17,7 @@ Step named_barrier(Exec& x, const Instr& i, LaneMask mask) {
     if (i.operands.size() > 1 && expected == 0) fault("bar: a thread count of zero");
     const uint32_t threads = is_aligned && expected ? kWarpLanes : uint32_t(std::popcount(lanes));
     pass(x, lanes);
-    arrive_named(x, lanes, id, threads, expected, !only_arrives);
+    arrive_named(x, {lanes, id, threads, expected, !only_arrives});
     return Step::kSplit;
 }
 
@@ -33,7 +33,7 @@ Step cluster_barrier(Exec& x, const Instr& i, LaneMask mask) {
     if (i.mode & 2)
         wait_cluster(x, lanes);
     else
-        arrive_cluster(x, lanes, !(i.mode & 4));
+        arrive_cluster(x, lanes, i.mode & 4 ? Ordering::kRelaxed : Ordering::kRelease);
     return Step::kSplit;
 }
 
@@ -98,7 +98,8 @@ Step barrier_arrive(Exec& x, const Instr& i, LaneMask mask) {
             x, to_shared_address(address_of(x, i.operands[op.address], l)), 8, i.opcode.c_str());
         Cta& cta = *place.cta;
         MBarrier& barrier = find_barrier(cta, place.offset, i.opcode.c_str());
-        check_barrier_use(x, cta, barrier, place.offset, &cta != &x.cta);
+        check_barrier_use(x, cta, barrier, place.offset,
+                          &cta == &x.cta ? BarrierUse::kLocal : BarrierUse::kRemoteOrAsync);
         const int64_t value = has_value ? int64_t(uint32_t(x.slot(i.operands[op.address + 1].slot)[l])) : 1;
         note_remote_access(x, cta);
         if (op.has_state) x.slot(i.d)[l] = barrier.phase;
@@ -130,7 +131,7 @@ Step barrier_wait(Exec& x, const Instr& i, LaneMask mask) {
         if (place.cta != &x.cta)
             fault("%s on the barrier of another CTA: waiting is local", i.opcode.c_str());
         const MBarrier& barrier = find_barrier(x.cta, place.offset, i.opcode.c_str());
-        check_barrier_use(x, x.cta, barrier, place.offset, false);
+        check_barrier_use(x, x.cta, barrier, place.offset, BarrierUse::kLocal);
         const uint32_t parity = uint32_t(x.slot(i.b)[l]) & 1;
         const bool spurious = x.launch.options.is_async && may_block && x.launch.random() % 8 == 0;
         if (has_completed(barrier, parity) && !spurious) {

@@ -69,11 +69,16 @@ struct Brev {
 template <class F>
 Handler all_bits2(T t) {
     switch (t) {
-        case T::kPred: return binary<uint8_t, F>;
-        case T::kB16: return binary<uint16_t, F>;
-        case T::kB32: return binary<uint32_t, F>;
-        case T::kB64: return binary<uint64_t, F>;
-        default: return nullptr;
+        case T::kPred:
+            return binary<uint8_t, F>;
+        case T::kB16:
+            return binary<uint16_t, F>;
+        case T::kB32:
+            return binary<uint32_t, F>;
+        case T::kB64:
+            return binary<uint64_t, F>;
+        default:
+            return nullptr;
     }
 }
 
@@ -293,9 +298,10 @@ void decode_cnot(Decoder& d) {
 }  // namespace
 
 FamilyTable bit_families() {
-    return {{"and", decode_and}, {"or", decode_or}, {"xor", decode_xor}, {"not", decode_not}, {"lop3", decode_lop3},
-            {"shl", decode_shl}, {"shr", decode_shr}, {"shf", decode_shf}, {"bfe", decode_bfe}, {"bfi", decode_bfi},
-            {"bfind", decode_bfind}, {"popc", decode_popc}, {"clz", decode_clz}, {"brev", decode_brev}, {"cnot", decode_cnot}};
+    return {{"and", decode_and},   {"or", decode_or},     {"xor", decode_xor},     {"not", decode_not},
+            {"lop3", decode_lop3}, {"shl", decode_shl},   {"shr", decode_shr},     {"shf", decode_shf},
+            {"bfe", decode_bfe},   {"bfi", decode_bfi},   {"bfind", decode_bfind}, {"popc", decode_popc},
+            {"clz", decode_clz},   {"brev", decode_brev}, {"cnot", decode_cnot}};
 }
 
 }  // namespace emu

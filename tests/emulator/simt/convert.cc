@@ -15,6 +15,8 @@ struct Conversion {
     Rounding rounding = Rounding::kNearestEven;
     bool to_integral = false;  // rni, rzi, rmi, rpi
     bool saturate = false, satfinite = false, relu = false, ftz = false;
+
+    Overflow overflow() const { return satfinite ? Overflow::kSaturate : Overflow::kToInfinity; }
 };
 
 const FloatFormat& format_of(T t) {
@@ -102,8 +104,8 @@ uint64_t write_float(double v, const Conversion& c) {
     if (c.relu && (v < 0 || std::signbit(v)) && !std::isnan(v)) v = 0;
     if (c.saturate) v = std::isnan(v) || v < 0 ? 0 : v > 1 ? 1 : v;
     if (c.to == T::kF64) return to_bits(v);
-    if (c.to == T::kTF32) return uint64_t(encode_float(v, kTF32, c.rounding, c.satfinite)) << 13;
-    const uint64_t bits = encode_float(v, format_of(c.to), c.rounding, c.satfinite);
+    if (c.to == T::kTF32) return uint64_t(encode_float(v, kTF32, c.rounding, c.overflow())) << 13;
+    const uint64_t bits = encode_float(v, format_of(c.to), c.rounding, c.overflow());
     const bool is_subnormal = c.to == T::kF32 && (bits & 0x7F800000) == 0;
     return c.ftz && is_subnormal ? bits & 0x80000000 : bits;
 }

@@ -219,7 +219,7 @@ Step half(Exec& x, const Instr& i, LaneMask mask) {
     auto in = [&](uint64_t bits) { return double(decode_float(bits & 0xFFFF, format)); };
     auto one = [&](uint64_t p, uint64_t q, uint64_t r) -> uint64_t {
         return encode_float(finish(F{}(in(p), in(q), in(r)), i.mode & ~kRoundMask), format,
-                            Rounding::kNearestEven, false);
+                            Rounding::kNearestEven, Overflow::kToInfinity);
     };
     for_lanes(mask, [&](int l) {
         const uint64_t low = one(a[l], b[l], c[l]);

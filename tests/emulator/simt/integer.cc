@@ -245,6 +245,8 @@ Handler integer_handler(std::string_view op, T t, bool saturate) {
                           : nullptr;
 }
 
-FamilyTable integer_families() { return {{"mad", decode_mad}, {"dp4a", decode_dp4a}}; }
+FamilyTable integer_families() {
+    return {{"mad", decode_mad}, {"dp4a", decode_dp4a}};
+}
 
 }  // namespace emu

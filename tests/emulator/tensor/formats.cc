@@ -50,12 +50,14 @@ bool rounds_to_finite(bool negative, Rounding rounding) {
 
 }  // namespace
 
-uint32_t encode_float(double value, const FloatFormat& f, Rounding rounding, bool saturate) {
+uint32_t encode_float(double value, const FloatFormat& f, Rounding rounding, Overflow overflow_rule) {
     const uint32_t sign = std::signbit(value) ? 1u << (f.bits() - 1) : 0;
     const uint32_t infinity = ((1u << f.exponent_bits) - 1) << f.mantissa_bits;
     const uint32_t nan = f.has_nan ? (1u << (f.exponent_bits + f.mantissa_bits)) - 1 : max_finite(f);
     if (std::isnan(value)) return nan;
-    const uint32_t overflow = saturate || !f.has_nan ? max_finite(f) : f.has_infinity ? infinity : nan;
+    const uint32_t overflow = overflow_rule == Overflow::kSaturate || !f.has_nan ? max_finite(f)
+                              : f.has_infinity                                   ? infinity
+                                                                                 : nan;
     if (std::isinf(value)) return sign | overflow;
     int exponent = value == 0 ? 1 - f.bias : std::ilogb(value);
     exponent = std::max(exponent, 1 - f.bias);

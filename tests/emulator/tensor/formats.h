@@ -29,8 +29,8 @@ constexpr FloatFormat kE3M2{3, 2, 3, false, false};
 enum class Rounding : uint8_t { kNearestEven, kNearestAway, kZero, kDown, kUp, kStochastic };
 
 float decode_float(uint32_t bits, const FloatFormat& format);
-// Overflow: to the largest finite value when `saturate`, else to infinity (to NaN where there is none).
-uint32_t encode_float(double value, const FloatFormat& format, Rounding rounding, bool saturate);
+enum class Overflow : uint8_t { kToInfinity, kSaturate };  // infinity: NaN where the format has none
+uint32_t encode_float(double value, const FloatFormat& format, Rounding rounding, Overflow overflow);
 
 inline float f16_to_float(uint16_t bits) {
     return decode_float(bits, kF16);

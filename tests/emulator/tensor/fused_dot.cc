@@ -44,7 +44,8 @@ Parts split(uint32_t bits, const FloatFormat& f) {
 }
 
 uint32_t round_to_f16(int64_t sum, int exponent, int fraction) {
-    return encode_float(std::ldexp(double(sum), exponent - fraction), kF16, Rounding::kNearestEven, false);
+    return encode_float(std::ldexp(double(sum), exponent - fraction), kF16, Rounding::kNearestEven,
+                        Overflow::kToInfinity);
 }
 
 uint32_t finish(int64_t sum, int exponent, const MmaSpec& spec) {
@@ -124,17 +125,17 @@ void MmaTile::reset(int new_count, int new_depth, const FloatFormat& format) {
     special.assign(size_t(count), 0);
 }
 
-void MmaTile::set(int k, int i, uint32_t bits, const FloatFormat& format, bool negate) {
+void MmaTile::set(int k, int i, uint32_t bits, const FloatFormat& format, Sign sign) {
     const Parts parts = split(bits, format);
     const auto at = size_t(k * count + i);
-    digits[at] = negate ? -parts.digits : parts.digits;
+    digits[at] = sign == Sign::kNegate ? -parts.digits : parts.digits;
     exponents[at] = parts.exponent;
     if (!parts.is_special) {
         values[at] = float(digits[at]);
         return;
     }
     const float value = decode_float(bits, format);
-    values[at] = negate ? -value : value;
+    values[at] = sign == Sign::kNegate ? -value : value;
     special[size_t(i)] = 1;
 }
 

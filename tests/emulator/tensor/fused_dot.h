@@ -20,6 +20,7 @@ namespace emu {
 constexpr int kMaxMmaN = 256;
 constexpr int kZeroExponent = -126;
 
+enum class Sign : uint8_t { kKeep, kNegate };
 enum class MmaOutput : uint8_t { kF32, kE8M13, kF16 };
 
 // K elements of one row of A or of N columns of B, as significands and exponents: value = digits *
@@ -35,7 +36,7 @@ struct MmaTile {
     std::vector<uint8_t> special;  // per row or column: holds a NaN or an infinity
 
     void reset(int new_count, int new_depth, const FloatFormat& format);
-    void set(int k, int i, uint32_t bits, const FloatFormat& format, bool negate);
+    void set(int k, int i, uint32_t bits, const FloatFormat& format, Sign sign);
     // Adds the exponent of an UE8M0 scale to all k of [first, last); 0xFF makes the row special.
     void scale(int i, int first, int last, uint32_t ue8m0);
 };

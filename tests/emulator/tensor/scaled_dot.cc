@@ -11,9 +11,9 @@ namespace {
 constexpr int kFraction = 35;
 constexpr int8_t kHalves[8] = {0, 1, 2, 3, 4, 6, 8, 12};  // E2M1 magnitudes times two
 
-void set_scale(Fp4Row& row, int group, uint8_t bits, bool is_ue8m0) {
+void set_scale(Fp4Row& row, int group, uint8_t bits, ScaleType scale_type) {
     int32_t &digits = row.scale_digits[group], &exponent = row.scale_exponents[group];
-    if (is_ue8m0) {
+    if (scale_type == ScaleType::kUe8m0) {
         row.is_nan |= bits == 0xFF;
         digits = 8;
         exponent = int32_t(bits) - 127;
@@ -27,14 +27,13 @@ void set_scale(Fp4Row& row, int group, uint8_t bits, bool is_ue8m0) {
 
 }  // namespace
 
-Fp4Row make_fp4_row(const uint8_t* nibbles, const uint8_t* group_scales, bool scales_are_ue8m0, bool negate) {
+Fp4Row make_fp4_row(const uint8_t* nibbles, const uint8_t* group_scales, ScaleType scale_type, Sign sign) {
     Fp4Row row{};
     for (int k = 0; k < kFp4Depth; ++k) {
         const int8_t magnitude = kHalves[nibbles[k] & 7];
-        row.halves[k] = bool(nibbles[k] & 8) != negate ? int8_t(-magnitude) : magnitude;
+        row.halves[k] = bool(nibbles[k] & 8) != (sign == Sign::kNegate) ? int8_t(-magnitude) : magnitude;
     }
-    for (int group = 0; group < kFp4Groups; ++group)
-        set_scale(row, group, group_scales[group], scales_are_ue8m0);
+    for (int group = 0; group < kFp4Groups; ++group) set_scale(row, group, group_scales[group], scale_type);
     return row;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tensor/fused_dot.h"
+
 namespace emu {
 
 constexpr int kFp4Depth = 64;  // K of one instruction
@@ -18,7 +20,8 @@ struct Fp4Row {
     bool is_nan;
 };
 
-Fp4Row make_fp4_row(const uint8_t* nibbles, const uint8_t* group_scales, bool scales_are_ue8m0, bool negate);
+enum class ScaleType : uint8_t { kUe4m3, kUe8m0 };
+Fp4Row make_fp4_row(const uint8_t* nibbles, const uint8_t* group_scales, ScaleType scale_type, Sign sign);
 
 // Fused sum of the four scaled groups and c (f32 bits), 35 fraction bits below the largest exponent,
 // truncated to f32.

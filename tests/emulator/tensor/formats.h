@@ -16,15 +16,15 @@ struct FloatFormat {
     int bits() const { return 1 + exponent_bits + mantissa_bits; }
 };
 
-constexpr FloatFormat kF16{5, 10, 15, true, true};
-constexpr FloatFormat kBF16{8, 7, 127, true, true};
-constexpr FloatFormat kTF32{8, 10, 127, true, true};
-constexpr FloatFormat kF32{8, 23, 127, true, true};
-constexpr FloatFormat kE4M3{4, 3, 7, false, true};
-constexpr FloatFormat kE5M2{5, 2, 15, true, true};
-constexpr FloatFormat kE2M1{2, 1, 1, false, false};
-constexpr FloatFormat kE2M3{2, 3, 1, false, false};
-constexpr FloatFormat kE3M2{3, 2, 3, false, false};
+inline constexpr FloatFormat kF16{5, 10, 15, true, true};
+inline constexpr FloatFormat kBF16{8, 7, 127, true, true};
+inline constexpr FloatFormat kTF32{8, 10, 127, true, true};
+inline constexpr FloatFormat kF32{8, 23, 127, true, true};
+inline constexpr FloatFormat kE4M3{4, 3, 7, false, true};
+inline constexpr FloatFormat kE5M2{5, 2, 15, true, true};
+inline constexpr FloatFormat kE2M1{2, 1, 1, false, false};
+inline constexpr FloatFormat kE2M3{2, 3, 1, false, false};
+inline constexpr FloatFormat kE3M2{3, 2, 3, false, false};
 
 enum class Rounding : uint8_t { kNearestEven, kNearestAway, kZero, kDown, kUp, kStochastic };
 

@@ -1,0 +1,1 @@
+"""Python side of the emulator: NVRTC, the driver API by ctypes, and replayable cases."""

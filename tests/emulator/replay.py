@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Runs the replayable cases on a GPU and records what it computes, or compares the emulator with the record.
+
+    python tests/emulator/replay.py --record    on an H200: writes golden/h200.json
+    python tests/emulator/replay.py             on the emulator: compares with the record
+
+Needs Python 3.10 or newer and an NVRTC (the one of PyTorch's wheels will do). The record holds, for every output
+buffer, its SHA-256 and its first bytes; a case that the GPU refuses is recorded with the error.
+"""
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+import time
+import zlib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from cases import all_cases  # noqa: E402
+from harness.case import Case, digest, run_case  # noqa: E402
+from harness.cuda_driver import CudaDriver, CudaError  # noqa: E402
+
+GOLDEN = HERE / "golden" / "h200.json"
+HEAD_BYTES = 512
+
+
+def observe(driver: CudaDriver, case: Case) -> dict[str, dict[str, str]]:
+    """Digest and head of every output."""
+    outputs = run_case(driver, case)
+    return {name: {"sha256": digest(data), "head": base64.b64encode(zlib.compress(data[:HEAD_BYTES], 9)).decode()} for name, data in outputs.items()}
+
+
+def record(path: Path, library: str) -> int:
+    driver = CudaDriver(library)
+    if driver.compute_capability() != (9, 0):
+        raise SystemExit(f"the record needs compute capability 9.0, this device has {driver.compute_capability()}")
+    results: dict[str, object] = {}
+    for case in all_cases("sm90a"):
+        start = time.time()
+        try:
+            results[case.name] = observe(driver, case)
+        except (CudaError, RuntimeError) as error:
+            results[case.name] = {"error": str(error).splitlines()[0]}
+        print(f"{case.name}: {'error' if 'error' in results[case.name] else 'ok'} ({time.time() - start:.1f} s)", flush=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    return sum("error" in result for result in results.values())
+
+
+def compare(path: Path, library: str) -> int:
+    """Number of cases whose outputs differ from the record."""
+    golden, driver, different = json.loads(path.read_text()), CudaDriver(library), 0
+    for case in all_cases("sm90a"):
+        expected = golden.get(case.name)
+        verdict = "not recorded" if expected is None else "equal" if observe(driver, case) == expected else "DIFFERENT"
+        different += verdict == "DIFFERENT"
+        print(f"{case.name}: {verdict}", flush=True)
+    return different
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--file", type=Path, default=GOLDEN)
+    parser.add_argument("--library", default=None)
+    arguments = parser.parse_args()
+    if arguments.record:
+        return record(arguments.file, arguments.library or "libcuda.so.1")
+    if arguments.library is None:
+        from build import build
+
+        arguments.library = str(build())
+    return compare(arguments.file, arguments.library)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""The emulator computes what an H200 computed, bit for bit (golden/h200.json, written by replay.py)."""
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cases import all_cases
+from harness.case import Case
+from harness.cuda_driver import CudaDriver
+from replay import GOLDEN, observe
+
+RECORD = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+
+
+@pytest.mark.parametrize("case", all_cases("sm90a"), ids=lambda case: case.name)
+def test_same_bits_as_the_h200(emulator: CudaDriver, case: Case) -> None:
+    if case.name not in RECORD:
+        pytest.skip("not recorded on an H200 yet")
+    assert "error" not in RECORD[case.name], RECORD[case.name]
+    assert observe(emulator, case) == RECORD[case.name]
+
+
+@pytest.mark.parametrize("case", all_cases("sm90a"), ids=lambda case: case.name)
+def test_same_bits_under_a_random_schedule(emulator: CudaDriver, case: Case) -> None:
+    expected = observe(emulator, case)
+    emulator.set("seed", "11")
+    assert observe(emulator, case) == expected

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from cases import barrier_cases, tma_cases, wgmma_cases
+from cases import barrier_cases, scalar_cases, tma_cases, wgmma_cases
 from harness.case import Case, Pointer, run_case
 from harness.cuda_driver import CudaDriver, TensorMapSpec
 from models import BF16, E4M3, E5M2, F16, decode, fused_dot, operand, swizzle, tma_box
@@ -270,3 +270,39 @@ def test_ldmatrix_and_stmatrix(emulator: CudaDriver) -> None:
         np.testing.assert_array_equal(transposed[i].reshape(8, 8), matrices[i].T)
     np.testing.assert_array_equal(out[1].reshape(64, 8)[:32].reshape(4, 8, 8), matrices.transpose(0, 2, 1))
     np.testing.assert_array_equal(out[2].reshape(32, 16)[:, :8].reshape(4, 8, 8), matrices)
+
+
+def shuffle_model(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """Source lane and predicate, by the ISA's words: lanes form segments, a source outside of the segment is the lane itself."""
+    segment, clamp = c >> 8 & 31, c & 31
+    first, last = lane & segment, (lane & segment) | (clamp & ~segment)
+    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | (b & ~segment)}[mode]
+    good = source >= last if mode == "up" else source <= last
+    return (source, True) if good else (lane, False)
+
+
+def test_warp_collectives(emulator: CudaDriver) -> None:
+    case = named(scalar_cases, "warp_collectives")[0]
+    out = np.frombuffer(run_case(emulator, case)["out"], np.uint32).reshape(-1, 256)
+    words = np.frombuffer(case.buffers["in"], np.uint32)
+    a, b = words, words[(np.arange(256) * 7 + 3) % 256] & 31
+    slot = 0
+    for mode in ("up", "down", "bfly", "idx"):
+        for control in (31, 0, 0x181F, 0x1C00 if mode == "up" else 0x1C07):
+            for thread in range(256):
+                source, good = shuffle_model(mode, thread % 32, int(b[thread]), control)
+                assert (out[slot, thread], out[slot + 1, thread]) == (a[thread // 32 * 32 + source], good), (mode, control, thread)
+            slot += 2
+    warps = a.reshape(8, 32)
+    for expected in (warps.sum(axis=1, dtype=np.uint32), warps.view(np.int32).min(axis=1), warps.max(axis=1), np.bitwise_and.reduce(warps, axis=1),
+                     np.bitwise_or.reduce(warps, axis=1), np.bitwise_xor.reduce(warps, axis=1)):
+        np.testing.assert_array_equal(out[slot].reshape(8, 32), np.repeat(expected.astype(np.int64) & 0xFFFFFFFF, 32).reshape(8, 32))
+        slot += 1
+    signs = (warps >> 31).astype(np.uint64)
+    ballots = (signs << np.arange(32, dtype=np.uint64)).sum(axis=1)
+    np.testing.assert_array_equal(out[slot].reshape(8, 32)[:, 0], ballots)
+    matches = [sum(1 << k for k in range(32) if (int(warp[k]) ^ int(warp[l])) & 3 == 0) for warp in warps for l in range(32)]
+    assert out[slot + 1].tolist() == matches
+    leaders, elected = out[slot + 2].reshape(8, 32), out[slot + 3].reshape(8, 32)
+    assert (leaders == 0).all() and elected.tolist() == [[1] + [0] * 31] * 8
+    assert out[slot + 4].reshape(8, 32).tolist() == [[1, 77] + [0, 0, 0, 77] * 7 + [0, 0]] * 8  # lanes 1, 5, 9, ... stay out

@@ -23,7 +23,7 @@ from pathlib import Path
 from deep_gemm import _C
 
 NUMBERS = ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "n_parts",
-           "store_boxes", "cluster_m", "cluster_n")
+           "k_blocks", "store_boxes", "cluster_m", "cluster_n")
 WORDS = ("sfb_granularity", "grouping", "d_dtype")
 TRUE = (True, 1, "1", "true", "True")
 
@@ -89,7 +89,7 @@ def evaluate(rows: list[dict], arch: dict) -> dict[Shape, list[Row]]:
 
 def label(config: dict) -> str:
     """A config in a few characters."""
-    return (f"{config['block_m']}x{config['block_n']} s{config['num_stages']} a{config['num_accumulators']}/{config['n_parts']} "
+    return (f"{config['block_m']}x{config['block_n']} s{config['num_stages']} a{config['num_accumulators']}/{config['n_parts']}/{config['k_blocks']} "
             f"c{config['cluster_m']}x{config['cluster_n']}")
 
 

@@ -36,7 +36,8 @@ std::string repr(PyObject* object) {
     return py::repr(py::reinterpret_borrow<py::object>(object));
 }
 
-// kCount integers from a tuple or list; false for None. Which granularities exist is the contract's to say.
+// kCount positive integers from a tuple or list; false for None. Which granularities exist is the contract's
+// to say.
 template <std::size_t kCount>
 bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& out) {
     if (object == Py_None) return false;
@@ -49,10 +50,11 @@ bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& ou
             is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), &overflow);
         const bool failed = value == -1 && PyErr_Occurred() != nullptr;
         if (failed) PyErr_Clear();
-        readable = !failed && overflow == 0 && static_cast<int>(value) == value;
+        readable = !failed && overflow == 0 && value > 0 && static_cast<int>(value) == value;
         out[i] = static_cast<int>(value);
     }
-    DG_CHECK(readable, "{} must be None or a tuple of {} integers, got {}", name, kCount, repr(object));
+    DG_CHECK(readable, "{} must be None or a tuple of {} positive integers, got {}", name, kCount,
+             repr(object));
     return true;
 }
 

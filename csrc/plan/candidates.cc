@@ -38,7 +38,9 @@ int scale_span(int block_n) {
 
 const ProductRow* product_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
     for (const ProductRow& row : space.products)
-        if (row.num_accumulators == c.num_accumulators && row.n_parts == c.n_parts) return &row;
+        if (row.num_accumulators == c.num_accumulators && row.n_parts == c.n_parts &&
+            row.k_blocks == c.k_blocks)
+            return &row;
     return nullptr;
 }
 
@@ -52,7 +54,7 @@ int boxes_of(const Fp8GemmConfig& c) {
 void fill_shared_memory(Fp8GemmConfig& c, const ArchSpec& arch) {
     c.store_boxes = boxes_of(c);
     c.num_stages = deepest_pipeline(c, arch);
-    if (c.num_stages >= kEnoughStages) return;
+    if (c.num_stages * c.k_blocks >= kEnoughStages) return;
     Fp8GemmConfig lean = c;
     lean.store_boxes = std::min(c.store_boxes, kLeanStoreBoxes);
     lean.num_stages = deepest_pipeline(lean, arch);
@@ -63,7 +65,9 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
     const TileRow* tile = row_of(space, c);
     const ClusterRow* cluster = cluster_of(space, c);
     if (tile != nullptr && tile->off != nullptr) return tile->off;
-    return cluster != nullptr ? cluster->off : nullptr;
+    if (cluster != nullptr && cluster->off != nullptr) return cluster->off;
+    const ProductRow* product = product_of(space, c);
+    return product != nullptr ? product->off : nullptr;
 }
 
 bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -80,15 +84,17 @@ RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
     const int box = store_columns(c.block_n, d_element_bytes(c));
     const bool odd_box = (box & (box - 1)) != 0;
-    return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators,
+    return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators * c.k_blocks,
             kOtherRegisters + (odd_box ? kOddBoxRegisters : 0)};
 }
 
 int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
-    Fp8GemmConfig c = config;
-    for (c.num_stages = kMaxStages; c.num_stages > 0; --c.num_stages)
-        if (smem_plan(c).total <= arch.smem_per_block) break;
-    return c.num_stages;
+    Fp8GemmConfig none = config, one = config;
+    none.num_stages = 0;
+    one.num_stages = 1;
+    const int fixed = smem_plan(none).total,
+              stage = smem_plan(one).total - fixed;  // the plan is linear in its stages
+    return std::clamp((arch.smem_per_block - fixed) / stage, 0, kMaxStages);
 }
 
 std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
@@ -103,13 +109,14 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.block_n_step; c.block_n <= tile.block_n_max; c.block_n += tile.block_n_step) {
-            fill_shared_memory(c, arch);
-            for (const ClusterRow& cluster : space.clusters) {
-                c.cluster_m = cluster.m;
-                c.cluster_n = cluster.n;
-                for (const ProductRow& product : space.products) {
-                    c.num_accumulators = product.num_accumulators;
-                    c.n_parts = product.n_parts;
+            for (const ProductRow& product : space.products) {
+                c.num_accumulators = product.num_accumulators;
+                c.n_parts = product.n_parts;
+                c.k_blocks = product.k_blocks;
+                fill_shared_memory(c, arch);
+                for (const ClusterRow& cluster : space.clusters) {
+                    c.cluster_m = cluster.m;
+                    c.cluster_n = cluster.n;
                     configs.push_back(c);
                 }
             }
@@ -124,7 +131,8 @@ Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const 
         return Refusal::kMulticast;
     if (c.sfb_granularity == ScaleGranularity::kPerBlock && scale_span(c.block_n) > kMaxScaleSpan)
         return Refusal::kScaleSpan;
-    if (c.block_n < product_of(space, c)->block_n_min) return Refusal::kSerialised;
+    const ProductRow& product = *product_of(space, c);
+    if (c.block_n < product.block_n_min || c.block_n > product.block_n_max) return Refusal::kProducts;
     if (register_need(c).total() > row_of(space, c)->register_limit) return Refusal::kRegisters;
     if (c.num_stages < kMinStages || smem_plan(c).total > arch.smem_per_block) return Refusal::kSharedMemory;
     return Refusal::kNone;
@@ -150,11 +158,12 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
             return fmt::format("not planned: {}", why_off(space, c));
         case Refusal::kTile:
             return fmt::format(
-                "tile: {}x{} with {} math warpgroups, {} accumulators, {} parts, {} store boxes and cluster "
+                "tile: {}x{} with {} math warpgroups, {} accumulators, {} parts, {} K blocks, {} store boxes "
+                "and cluster "
                 "{}x{} "
                 "is not in the kernel's table",
-                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.n_parts, c.store_boxes,
-                c.cluster_m, c.cluster_n);
+                c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.n_parts, c.k_blocks,
+                c.store_boxes, c.cluster_m, c.cluster_n);
         case Refusal::kMulticast:
             return fmt::format(
                 "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,
@@ -162,9 +171,11 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
         case Refusal::kScaleSpan:
             return fmt::format("scale span: {} columns may touch {} blocks of SFB, at most {}", c.block_n,
                                scale_span(c.block_n), kMaxScaleSpan);
-        case Refusal::kSerialised:
-            return fmt::format("serialised: {} accumulators of {} parts need {} columns or more, got {}",
-                               c.num_accumulators, c.n_parts, product_of(space, c)->block_n_min, c.block_n);
+        case Refusal::kProducts:
+            return fmt::format(
+                "products: {} accumulators of {} parts and {} K blocks are for {} to {} columns, not {}",
+                c.num_accumulators, c.n_parts, c.k_blocks, product_of(space, c)->block_n_min,
+                product_of(space, c)->block_n_max, c.block_n);
         case Refusal::kRegisters:
             return fmt::format("registers: {} sums + {} in flight + {} = {} per thread, at most {}",
                                need.sums, need.in_flight, need.other, need.total(),

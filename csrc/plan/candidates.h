@@ -26,12 +26,15 @@ struct ClusterRow {
     const char* off = nullptr;
 };
 
-// How products are cut and how many are in flight; in tiles narrower than `block_n_min` the compiler orders
-// the wgmmas one after another.
+// How products are cut and how many are in flight, for tiles of a range of widths. Below `block_n_min` the
+// compiler orders the wgmmas one after another; above `block_n_max` the kernel has no such form, or no use
+// for it.
 struct ProductRow {
     int num_accumulators;
     int n_parts;
-    int block_n_min;
+    int k_blocks;
+    int block_n_min, block_n_max;
+    const char* off = nullptr;
 };
 
 // The axes that candidates are the product of. A new axis (split-K, swapped operands, a grouping) is a new
@@ -49,7 +52,7 @@ enum class Refusal : unsigned char {
     kTile,        // not a tile of the space
     kMulticast,   // a cluster member's share of a tile is not whole swizzle atoms
     kScaleSpan,   // a tile may touch three blocks of SFB
-    kSerialised,  // the compiler would not let two wgmmas be in flight
+    kProducts,    // not for a tile of this width
     kRegisters,
     kSharedMemory,
     kIdleCluster,  // a cluster wider than the tiles there are

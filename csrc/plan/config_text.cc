@@ -108,9 +108,10 @@ void parse(std::string_view field, std::string_view word, Dtype& value) {
 
 std::string describe(const Fp8GemmConfig& c) {
     return fmt::format(
-        "{}x{}x{} stages={} warpgroups={} accumulators={} parts={} boxes={} cluster={}x{} sfb={} d={}{}",
+        "{}x{}x{} stages={} warpgroups={} accumulators={} parts={} kblocks={} boxes={} cluster={}x{} sfb={} "
+        "d={}{}",
         c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators, c.n_parts,
-        c.store_boxes, c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
+        c.k_blocks, c.store_boxes, c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
         c.has_c ? " +c" : "");
 }
 

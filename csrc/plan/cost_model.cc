@@ -25,7 +25,7 @@ Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSp
     Tiling t{};
     t.m_tiles = double(clusters_m * c.cluster_m);
     t.n_tiles = double(clusters_n * c.cluster_n);
-    t.k_blocks = double(ceil_div<int64_t>(shape.k, kBlockK));
+    t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
     t.slots = double(slots);
     t.waves = double(ceil_div(clusters_m * clusters_n, slots));
     t.loaded_rows = double(std::min<int64_t>(c.block_m, shape.m));
@@ -53,10 +53,11 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
     const double own_wgmma = std::max(tensor, operand_bytes / cost.smem_bytes_per_cycle) / groups;
     const double own_promote = promote / groups;
     const double chain = c.num_accumulators > 1
-                             ? std::max(own_wgmma, own_promote) + cost.chain_two * c.n_parts
-                             : own_wgmma + own_promote + cost.chain_one;
+                             ? std::max(own_wgmma, own_promote) + cost.chain_two * c.n_parts / c.k_blocks
+                             : own_wgmma + own_promote + cost.chain_one / c.k_blocks;
     const bool shared = c.cluster_m * c.cluster_n > 1;
-    const double supply = (cost.tma_latency + (shared ? cost.cluster_latency : 0)) / c.num_stages;
+    const double supply =
+        (cost.tma_latency + (shared ? cost.cluster_latency : 0)) / (c.num_stages * c.k_blocks);
     return std::max({tensor, smem, ingest, promote, chain, supply});
 }
 
@@ -87,9 +88,13 @@ double l2_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling&
 double join(const CostConstants& cost, const CostParts& parts) {
     const double top = std::max({parts.math, parts.power, parts.dram, parts.l2});
     double sum = 0;
-    for (double part : {parts.math, parts.power, parts.dram, parts.l2})
-        sum += std::pow(part / top, cost.overlap_power);
-    return top * std::pow(sum, 1 / cost.overlap_power);
+    for (double part : {parts.math, parts.power, parts.dram, parts.l2}) {
+        double share = part / top;
+        for (int i = 0; i < cost.overlap_doublings; ++i) share *= share;
+        sum += share;
+    }
+    for (int i = 0; i < cost.overlap_doublings; ++i) sum = std::sqrt(sum);
+    return top * sum;
 }
 
 }  // namespace

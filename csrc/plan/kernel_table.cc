@@ -18,9 +18,14 @@ constexpr TileRow kSm90Tiles[] = {
     {256, 2, 8, 128, 232, kWavesLater},
 };
 constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, kClusterLater}};
-// Widths below which `scripts/compile_all.py --every-candidate` saw serialised wgmmas.
-constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 8}, {2, 1, 16}, {2, 2, 32}};
-constexpr ProductRow kSm90RowProducts[] = {{1, 1, 8}, {2, 1, 24}, {2, 2, 48}};
+// Accumulators, parts, K blocks, and the widths for which `scripts/compile_all.py --every-candidate` saw them
+// compile well.
+constexpr const char* kPartsSerialised = "the compiler orders these wgmmas one after another";
+constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 1, 8, 256},  {1, 1, 2, 8, 128}, {1, 1, 4, 8, 64},
+                                             {2, 1, 1, 16, 256}, {2, 1, 2, 16, 64}, {2, 2, 1, 32, 256}};
+constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256}, {1, 1, 2, 8, 128},
+                                           {1, 1, 4, 8, 64},  {2, 1, 1, 24, 256},
+                                           {2, 1, 2, 24, 64}, {2, 2, 1, 48, 256, kPartsSerialised}};
 constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts};
 constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts};
 

@@ -47,8 +47,8 @@ def test_places_are_tried_in_order(tmp_path):
     _C.set_nvrtc_search_path(["/first", "/second"])
     answer(**_C.jit_report())
     """
-    tried = run(script, CUDA_HOME=tmp_path / "home", CUDA_PATH=tmp_path / "path").answer["nvrtc_places_tried"]
-    places = ["/first", "/second", f"{tmp_path}/home/lib64", f"{tmp_path}/path/lib64", "/usr/local/cuda/lib64"]
+    tried = run(script, CUDA_HOME=tmp_path / "kit", CUDA_PATH=tmp_path / "other").answer["nvrtc_places_tried"]
+    places = ["/first", "/second", f"{tmp_path}/kit/lib64", f"{tmp_path}/other/lib64", "/usr/local/cuda/lib64"]
     positions = [tried.index(f"  {place}") for place in places]
     assert positions == sorted(positions)
 

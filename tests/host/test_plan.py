@@ -17,7 +17,7 @@ def good_config(**changes):
     config = {
         "sfb_granularity": "per_block", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "block_m": 128,
         "block_n": 128, "num_math_warpgroups": 2, "num_stages": 4, "num_accumulators": 1, "cluster_m": 1,
-        "cluster_n": 1, "n_parts": 1, "store_boxes": 2,
+        "cluster_n": 1, "n_parts": 1, "k_blocks": 1, "store_boxes": 2,
     }  # fmt: skip
     return {**config, **changes}
 
@@ -29,7 +29,7 @@ def store_columns(block_n, element_bytes):
 
 def least_smem_bytes(config):
     """Operands and staged output of a config, without scales, barriers and slack."""
-    stages = (config["block_m"] + config["block_n"]) * 128 * config["num_stages"]
+    stages = (config["block_m"] + config["block_n"]) * 128 * config["num_stages"] * config["k_blocks"]
     return stages + config["store_boxes"] * config["num_math_warpgroups"] * 64 * 128
 
 
@@ -47,7 +47,7 @@ def test_feasible_configs_keep_the_hardware_limits(recipe, d_dtype):
     for plan in plans:
         c = plan["config"]
         waves = c["block_m"] // 64 // c["num_math_warpgroups"]
-        registers = c["block_n"] // 2 * waves + c["block_n"] // 2 // c["n_parts"] * c["num_accumulators"] + 40
+        registers = c["block_n"] // 2 * waves + c["block_n"] // 2 // c["n_parts"] * c["num_accumulators"] * c["k_blocks"] + 40
         box = store_columns(c["block_n"], 4 if d_dtype == "f32" else 2)
         registers += 16 if bin(box).count("1") > 1 else 0
         assert registers <= {1: 248, 2: 232, 3: 160}[c["num_math_warpgroups"]]
@@ -78,15 +78,15 @@ def test_stages_are_as_deep_as_shared_memory_allows(recipe):
 def test_every_refusal_says_why(recipe):
     rejected = _C.explain_fp8_gemm(4096, 8192, 7168, recipe=recipe)["rejected"]
     kinds = {rejection["reason"].split(":")[0] for rejection in rejected}
-    expected = {"registers", "shared memory", "multicast", "not planned", "serialised"}
-    assert kinds == expected | ({"scale span"} if recipe == "1d2d" else set())
+    expected = {"registers", "shared memory", "multicast", "not planned", "products"}
+    assert kinds == expected | ({"scale span", "tile"} if recipe == "1d2d" else set())
     small = _C.explain_fp8_gemm(1, 8, 128, recipe=recipe)["rejected"]
     assert any(rejection["reason"].startswith("idle cluster") for rejection in small)
 
 
 REFUSED = [
     ({"block_n": 144, "num_accumulators": 2}, "registers: 72 sums .* = 272 per thread, at most 232"),
-    ({"block_n": 8, "num_accumulators": 2}, "serialised: 2 accumulators of 1 parts need 16 columns"),
+    ({"block_n": 8, "num_accumulators": 2, "store_boxes": 1}, "products: 2 accumulators .* for 16 to 256 columns, not 8"),
     ({"num_stages": 7}, "shared memory: 7 stages need"),
     ({"num_stages": 1}, "shared memory: 1 stages"),
     ({"block_n": 136, "cluster_m": 2}, "multicast"),
@@ -98,6 +98,8 @@ REFUSED = [
     ({"num_accumulators": 3}, "3 accumulators"),
     ({"n_parts": 2}, "1 accumulators, 2 parts"),
     ({"num_accumulators": 2, "n_parts": 2, "block_n": 136}, "tile: 128x136"),
+    ({"k_blocks": 3}, "3 K blocks"),
+    ({"k_blocks": 4}, "products: .* 4 K blocks are for 8 to 64 columns, not 128"),
     ({"store_boxes": 0}, "0 store boxes"),
     ({"store_boxes": 3}, "3 store boxes"),
     ({"cluster_m": 3}, "cluster 3x1"),

@@ -4,7 +4,7 @@
 // Fragment of a 64-row wave: register r holds row l/4 + 8*((r>>1)&1), column 2*(l%4) + (r&1) + 8*(r>>2) (PTX ISA, wgmma D).
 #pragma once
 
-#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/matrix.cuh>
 
 namespace deep_gemm {

@@ -4,7 +4,7 @@
 //   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages.
 #pragma once
 
-#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/matrix.cuh>
 
@@ -19,13 +19,14 @@ struct RowScales {
 
 // Feeds a math thread the scales of consecutive K blocks, kBatch (4 or 8) at a time. The next batch is in flight while
 // this one is used: short K blocks need the longer batch to cover a load's latency.
-template <int kWaves, int kBlocks, int kBatch>
+// `Args` has sfa, sfb and the extents m, n, k.
+template <typename Args, int kWaves, int kBlocks, int kBatch>
 class ScaleFeed {
   public:
     using Scales = RowScales<kWaves, kBlocks>;
 
     // Follows with restart().
-    DG_DEVICE ScaleFeed(const Fp8GemmArgs& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
+    DG_DEVICE ScaleFeed(const Args& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
 
     // Turns to the tile whose first column is `column`, at this thread's first `row`; starts its first loads.
     DG_DEVICE void restart(uint32_t row, uint32_t column) {
@@ -90,16 +91,16 @@ class ScaleFeed {
     DG_DEVICE void load() {
 #pragma unroll
         for (int group = 0; group < kGroups; ++group) {
-            const bool exists = group * 4 < remaining_;
 #pragma unroll
             for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    incoming_[group].sfa[wave][half] =
-                        ptx::load_global_f32_if(exists, row_[wave][half] + group * 4 * args_.sfa.stride_k);
+                    incoming_[group].sfa[wave][half] = ptx::load_global_f32_below(
+                        row_[wave][half] + group * 4 * args_.sfa.stride_k, group * 4, remaining_);
 #pragma unroll
             for (int i = 0; i < kBlocks; ++i)
-                incoming_[group].sfb[i] = ptx::load_global_f32_if(exists, block_[i] + group * 4 * args_.sfb.stride_k);
+                incoming_[group].sfb[i] = ptx::load_global_f32_below(block_[i] + group * 4 * args_.sfb.stride_k,
+                                                                     group * 4, remaining_);
         }
         advance();
     }
@@ -114,7 +115,7 @@ class ScaleFeed {
         for (int i = 0; i < kBlocks; ++i) block_[i] += kBatch * args_.sfb.stride_k;
     }
 
-    const Fp8GemmArgs& args_;
+    const Args& args_;
     const uint32_t quad_lane_;
     const float* row_[kWaves][2];     // of the next K block that this lane loads
     const float* block_[kColumns];

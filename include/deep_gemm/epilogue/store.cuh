@@ -2,7 +2,7 @@
 // The store runs under the next tile's mainloop; before the staging area is written again, its reads are awaited.
 #pragma once
 
-#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/cluster.cuh>
 #include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/fence.cuh>
@@ -26,23 +26,23 @@ DG_DEVICE float load_c(const char* row, uint32_t column) {
 
 // Adds C to this thread's fragment of a wave; `row` is its first row, `n_idx` the tile's first column. Past the matrix it
 // re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
-template <Fp8GemmConfig kConfig>
-DG_DEVICE void add_c(const Fp8GemmArgs& args, float (&sums)[kConfig.block_n / 2], uint32_t row, uint32_t n_idx,
-                     uint32_t lane) {
+// `Args` has c, c_stride_m and the extents m, n.
+template <StoreConfig kConfig, typename Args>
+DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], uint32_t row, uint32_t n_idx, uint32_t lane) {
     const bool interior = n_idx + kConfig.block_n <= args.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int64_t r = min_of(row + half * 8, args.m - 1);
-        const char* c_row = static_cast<const char*>(args.c) + r * args.c_stride_m * d_element_bytes(kConfig);
+        const char* c_row = static_cast<const char*>(args.c) + r * args.c_stride_m * output_bytes(kConfig.dtype);
         float2 c[kConfig.block_n / 8];
 #pragma unroll
         for (int i = 0; i < kConfig.block_n / 8; ++i) {
             const uint32_t column = n_idx + i * 8 + lane % 4 * 2;
             if (interior)
-                c[i] = load_c_pair<kConfig.d_dtype>(c_row, column);
+                c[i] = load_c_pair<kConfig.dtype>(c_row, column);
             else
-                c[i] = {load_c<kConfig.d_dtype>(c_row, min_of(column, args.n - 1)),
-                        load_c<kConfig.d_dtype>(c_row, min_of(column + 1, args.n - 1))};
+                c[i] = {load_c<kConfig.dtype>(c_row, min_of(column, args.n - 1)),
+                        load_c<kConfig.dtype>(c_row, min_of(column + 1, args.n - 1))};
         }
 #pragma unroll
         for (int i = 0; i < kConfig.block_n / 8; ++i) {
@@ -91,11 +91,12 @@ DG_DEVICE void stage_f32(ptx::SmemAddr box, const float* fragment, uint32_t warp
 
 // Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads share named
 // barrier `barrier_id`. D's rows and columns past the matrix are clipped by TMA.
-template <Fp8GemmConfig kConfig, int kWaves>
-DG_DEVICE void store_sums(const Fp8GemmArgs& args, const float (&sums)[kWaves][kConfig.block_n / 2],
+// `Args` has the map d and the extents m, n.
+template <StoreConfig kConfig, int kWaves, typename Args>
+DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2],
                           ptx::SmemAddr staging, uint32_t row, uint32_t n_idx, uint32_t barrier_id) {
-    constexpr int kStoreN = smem_plan(kConfig).store_n, kBoxBytes = smem_plan(kConfig).store_tile;
-    constexpr int kBoxesInRow = kConfig.block_n / kStoreN, kBoxes = kWaves * kBoxesInRow, kDepth = kConfig.store_boxes;
+    constexpr int kStoreN = kConfig.columns;
+    constexpr int kBoxesInRow = kConfig.block_n / kStoreN, kBoxes = kWaves * kBoxesInRow, kDepth = kConfig.boxes;
     const uint32_t lane = ptx::lane_id(), warp_row = threadIdx.x / 32 % 4 * 16;
     const bool storing_thread = threadIdx.x % kWarpgroupThreads == 0;
 #pragma unroll
@@ -105,10 +106,10 @@ DG_DEVICE void store_sums(const Fp8GemmArgs& args, const float (&sums)[kWaves][k
 #pragma unroll
         for (int i = first; i < min_of(first + kDepth, kBoxes); ++i) {
             const float* fragment = sums[i / kBoxesInRow] + i % kBoxesInRow * (kStoreN / 2);
-            if constexpr (kConfig.d_dtype == Dtype::kF32)
-                stage_f32<kStoreN>(staging + (i - first) * kBoxBytes, fragment, warp_row, lane);
+            if constexpr (kConfig.dtype == Dtype::kF32)
+                stage_f32<kStoreN>(staging + (i - first) * kStoreBoxBytes, fragment, warp_row, lane);
             else
-                stage_bf16<kStoreN>(staging + (i - first) * kBoxBytes, fragment, warp_row, lane);
+                stage_bf16<kStoreN>(staging + (i - first) * kStoreBoxBytes, fragment, warp_row, lane);
         }
         ptx::fence_proxy_async_shared();
         ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
@@ -117,7 +118,7 @@ DG_DEVICE void store_sums(const Fp8GemmArgs& args, const float (&sums)[kWaves][k
         for (int i = first; i < min_of(first + kDepth, kBoxes); ++i) {
             const uint32_t box_row = row + i / kBoxesInRow * kWgmmaM, column = n_idx + i % kBoxesInRow * kStoreN;
             if (box_row < args.m && column < args.n)
-                ptx::tma_store_2d(args.d, staging + (i - first) * kBoxBytes, column, box_row);
+                ptx::tma_store_2d(args.d, staging + (i - first) * kStoreBoxBytes, column, box_row);
         }
         ptx::bulk_commit_group();
     }

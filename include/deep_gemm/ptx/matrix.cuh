@@ -37,19 +37,19 @@ DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }
 
-// PTX ISA: ld.global, predicated: zero without touching memory unless `wanted`. Not `.nc`: under programmatic dependent
-// launch the data may be written during this grid's lifetime.
-DG_DEVICE float load_global_f32_if(bool wanted, const float* address) {
+// PTX ISA: ld.global, predicated: the element at `address` if index < count, else zero without touching memory. Not `.nc`:
+// under programmatic dependent launch the data may be written during this grid's lifetime.
+DG_DEVICE float load_global_f32_below(const float* address, int32_t index, int32_t count) {
     float value;
     asm volatile(
         "{\n\t"
         ".reg .pred p;\n\t"
-        "setp.ne.b32 p, %2, 0;\n\t"
+        "setp.lt.s32 p, %2, %3;\n\t"
         "mov.b32 %0, 0;\n\t"
         "@p ld.global.f32 %0, [%1];\n\t"
         "}"
         : "=f"(value)
-        : "l"(address), "r"(static_cast<int>(wanted)));
+        : "l"(address), "r"(index), "r"(count));
     return value;
 }
 

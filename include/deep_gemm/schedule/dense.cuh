@@ -1,7 +1,7 @@
 // Dense scheduling: one M x N matrix of tiles, shared by all clusters in strides of the grid (persistent).
 #pragma once
 
-#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {

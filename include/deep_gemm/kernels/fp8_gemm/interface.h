@@ -3,15 +3,9 @@
 // the launcher fills a Fp8GemmArgs, which the kernel receives by value. Nothing here depends on a GPU.
 #pragma once
 
-#include <deep_gemm/base/math.h>
-#include <deep_gemm/base/types.h>
+#include <deep_gemm/base/kernel_args.h>
 
 namespace deep_gemm {
-
-inline constexpr int kBlockK = 128;             // one scaling factor, and one 128-byte swizzle span, of K
-inline constexpr int kScaleBlock = 128;         // rows of B that share a factor under ScaleGranularity::kPerBlock
-inline constexpr int kWarpgroupThreads = 128;
-inline constexpr int kWgmmaM = 64;
 
 // Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
 struct Fp8GemmConfig {
@@ -25,6 +19,7 @@ struct Fp8GemmConfig {
     int num_stages;                    // depth of the A/B pipeline
     int num_accumulators;              // 1, or 2: the next product is issued before this one is promoted
     int n_parts;                       // 1, or 2: a product covers half of the tile's columns (half the accumulators)
+    int k_blocks;                      // K blocks of a stage: multiplied under one wait, each into its own accumulator
     int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
@@ -37,7 +32,7 @@ struct Fp8GemmConfig {
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
     auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
-           num_accumulators, n_parts, store_boxes, cluster_m, cluster_n] = config;
+           num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
@@ -48,37 +43,19 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
     visit("num_stages", num_stages);
     visit("num_accumulators", num_accumulators);
     visit("n_parts", n_parts);
+    visit("k_blocks", k_blocks);
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
 }
 
-// SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.
-struct ScaleArgs {
-    const float* data;
-    int64_t stride_mn;
-    int64_t stride_k;
-};
-
-// How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
-// loaded: rows out of bounds cost as much as real ones.
-struct SliceArgs {
-    uint32_t rows;   // rows of a slice
-    uint32_t count;  // slices that hold rows, at most cluster_n
-};
-
+// The slices of A for a problem of `m` rows.
 DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) {
     const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
     const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
     const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
     return {rows, ceil_div(tile_rows, rows)};
 }
-
-// The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
-struct RasterArgs {
-    uint32_t group;
-    bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
-};
 
 struct Fp8GemmArgs {
     TensorMap a;  // 2-D (K, M) uint8, box (128, a_slices.rows), 128-byte swizzle
@@ -101,23 +78,15 @@ struct Fp8GemmSmem {
     int total;                       // dynamic shared memory to ask for, alignment slack included
 };
 
-// Columns of one D store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
-DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
-    int best = 8;
-    for (int columns = 8; columns * element_bytes <= 128; columns += 8)
-        if (block_n % columns == 0) best = columns;
-    return best;
-}
-
-DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return c.d_dtype == Dtype::kF32 ? 4 : 2; }
+DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return output_bytes(c.d_dtype); }
 
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
-    s.a_stage = c.block_m * kBlockK;
-    s.b_stage = c.block_n * kBlockK;
-    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? align_up(c.block_n * 4, 128) : 0;
+    s.a_stage = c.k_blocks * c.block_m * kBlockK;  // K block after K block
+    s.b_stage = c.k_blocks * c.block_n * kBlockK;
+    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? c.k_blocks * align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c.block_n, d_element_bytes(c));
-    s.store_tile = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
+    s.store_tile = kStoreBoxBytes;
     s.d = c.num_math_warpgroups * c.store_boxes * s.store_tile;
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
@@ -126,6 +95,10 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.barrier_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
     return s;
+}
+
+DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, d_element_bytes(c)), c.store_boxes};
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.

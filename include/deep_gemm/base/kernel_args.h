@@ -1,0 +1,54 @@
+// Pieces of kernel arguments and configs that several kernels and the parts they are built from share.
+#pragma once
+
+#include <deep_gemm/base/math.h>
+#include <deep_gemm/base/types.h>
+
+namespace deep_gemm {
+
+inline constexpr int kBlockK = 128;             // one scaling factor, and one 128-byte swizzle span, of K
+inline constexpr int kScaleBlock = 128;         // rows of B that share a factor under ScaleGranularity::kPerBlock
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kWgmmaM = 64;
+
+// SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.
+struct ScaleArgs {
+    const float* data;
+    int64_t stride_mn;
+    int64_t stride_k;
+};
+
+// How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
+// loaded: rows out of bounds cost as much as real ones.
+struct SliceArgs {
+    uint32_t rows;   // rows of a slice
+    uint32_t count;  // slices that hold rows, at most as many as CTAs share the tile
+};
+
+// The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
+struct RasterArgs {
+    uint32_t group;
+    bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
+};
+
+// How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them staged at once by a warpgroup.
+struct StoreConfig {
+    Dtype dtype;
+    int block_n;
+    int columns;
+    int boxes;
+};
+
+DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }
+
+// Columns of one store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
+DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
+    int best = 8;
+    for (int columns = 8; columns * element_bytes <= 128; columns += 8)
+        if (block_n % columns == 0) best = columns;
+    return best;
+}
+
+inline constexpr int kStoreBoxBytes = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width
+
+}  // namespace deep_gemm

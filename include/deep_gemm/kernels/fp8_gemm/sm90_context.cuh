@@ -1,0 +1,56 @@
+// The set of the SM90 FP8 GEMM: what every role knows of its CTA, and where things lie in shared memory.
+#pragma once
+
+#include <deep_gemm/epilogue/scales.cuh>
+#include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/schedule/dense.cuh>
+#include <deep_gemm/tile/pipeline.cuh>
+
+namespace deep_gemm {
+
+// What every role knows; built once by the entry.
+template <Fp8GemmConfig kConfig>
+struct Fp8GemmContext {
+    static constexpr Fp8GemmSmem kSmem = smem_plan(kConfig);
+    static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
+    static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
+    static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
+    static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
+    // 128-column blocks of SFB a tile can touch.
+    static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
+    // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more.
+    static constexpr int kScaleBatch = kConfig.block_n <= 64 ? 8 : 4;
+    using Feed = ScaleFeed<Fp8GemmArgs, kWaves, kSfbBlocks, kScaleBatch>;
+    using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
+    using Barriers = PipelineBarriers<kConfig.num_stages>;
+    using Cursor = PipelineCursor<kConfig.num_stages>;
+
+    static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
+    static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
+    static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
+    static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
+    static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
+
+    const Fp8GemmArgs& args;
+    ptx::SmemAddr smem;  // 1024-byte aligned
+    uint32_t warp, lane, cluster_rank;
+
+    // Stages a tile takes: K is rounded up to whole stages, whose excess is loaded as zeros.
+    DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kConfig.k_blocks * kBlockK); }
+    DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
+    DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
+    // Where K block `i` of stage `s` lies.
+    DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const {
+        return smem + kSmem.a_offset + s * kSmem.a_stage + i * (kSmem.a_stage / kConfig.k_blocks);
+    }
+    DG_DEVICE ptx::SmemAddr b_stage(uint32_t s, int i) const {
+        return smem + kSmem.b_offset + s * kSmem.b_stage + i * (kSmem.b_stage / kConfig.k_blocks);
+    }
+    DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
+        return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
+    }
+    // This math thread's first row of a tile.
+    DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
+};
+
+}  // namespace deep_gemm

@@ -1,0 +1,185 @@
+// The mainloop of a math warpgroup of the SM90 FP8 GEMM: products, and their promotion into FP32 sums.
+#pragma once
+
+#include <deep_gemm/epilogue/promote.cuh>
+#include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
+#include <deep_gemm/ptx/wgmma.cuh>
+
+namespace deep_gemm {
+
+// One math warpgroup's work on one tile: issue products, retire them into the sums. A product is what one commit covers:
+// for each K block of a stage, 64 rows (a wave) by all or half of the tile's columns (a part).
+template <Fp8GemmConfig kConfig>
+class MathTile {
+  public:
+    using Context = Fp8GemmContext<kConfig>;
+    static constexpr int kN = kConfig.block_n;
+    static constexpr int kPartN = kN / kConfig.n_parts;
+    static constexpr int kProducts = Context::kWaves * kConfig.n_parts;  // of a stage: wave by wave, part by part
+    static constexpr int kKBlocks = kConfig.k_blocks;
+
+    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
+                       uint32_t n_idx)
+        : ctx_(ctx),
+          cursor_(cursor),
+          feed_(feed),
+          first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
+          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
+          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {
+#pragma unroll
+        for (int wave = 0; wave < Context::kWaves; ++wave)
+#pragma unroll
+            for (int i = 0; i < kN / 2; ++i) sums[wave][i] = 0.0f;
+    }
+
+    // Walks all of K.
+    DG_DEVICE void run() {
+        if constexpr (kConfig.num_accumulators == 2)
+            run_two_deep();
+        else
+            run_one_deep();
+    }
+
+    float sums[Context::kWaves][kN / 2];
+
+  private:
+    struct Accumulators {
+        float k_block[kKBlocks][kPartN / 2];
+    };
+    struct StageScales {
+        typename Context::Feed::Scales k_block[kKBlocks];
+    };
+
+    // Starts product `product` of the stage under the cursor.
+    DG_DEVICE void issue(Accumulators& accumulators, int product) {
+        const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
+        const uint32_t a = a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
+        const uint32_t b = b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4) + part * (kPartN * kBlockK >> 4);
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i)
+#pragma unroll
+            for (int k = 0; k < kBlockK / 32; ++k)
+                ptx::WgmmaE4m3<kPartN>::mma(
+                    accumulators.k_block[i],
+                    ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2),
+                    ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2),
+                    k == 0 ? ptx::Accumulate::kNo : ptx::Accumulate::kYes);
+        ptx::wgmma_commit();
+    }
+
+    enum class Release { kNo, kYes };
+
+    // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
+    // a stage gives it back: before the promotion, unless that still reads SFB from it.
+    template <int kStillPending, int kProduct>
+    DG_DEVICE void retire(Accumulators& accumulators, const StageScales& scales, uint32_t stage, Release release_stage = Release::kYes) {
+        constexpr int kWave = kProduct / kConfig.n_parts, kFirst = kProduct % kConfig.n_parts * kPartN;
+        constexpr bool kLast = kProduct == kProducts - 1;
+        ptx::wgmma_wait<kStillPending>();
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
+        if (kLast && !Context::kSfbPerRow && release_stage == Release::kYes) release(stage);
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i) {
+            float* part_sums = sums[kWave] + kFirst / 2;
+            const auto& scale = scales.k_block[i].value[kWave];
+            if constexpr (Context::kSfbPerRow)
+                promote_by_column<kPartN>(accumulators.k_block[i], part_sums, scale,
+                                          ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane);
+            else
+                promote_by_block<kN, kFirst, kPartN>(accumulators.k_block[i], part_sums, scale, first_block_columns_);
+        }
+        if (kLast && Context::kSfbPerRow && release_stage == Release::kYes) release(stage);
+    }
+
+    DG_DEVICE void release(uint32_t stage) {
+        consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
+    }
+
+    // Calls step(k, i) for every stage `k` of K, i being its place among those whose scales are loaded together.
+    template <typename Step>
+    DG_DEVICE void for_each_stage(const Step& step) {
+        constexpr int kBatch = Context::kScaleBatch / kKBlocks;
+        const uint32_t num_k = ctx_.num_k_stages();
+#pragma unroll 1
+        for (uint32_t k = 0; k < num_k; k += kBatch) {
+            feed_.turn();
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i)
+                if (k + i < num_k) step(k + i, i);
+        }
+    }
+
+    DG_DEVICE StageScales read_scales(int i) const {
+        StageScales scales;
+#pragma unroll
+        for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(i * kKBlocks + block);
+        return scales;
+    }
+
+    // One product at a time: the other warpgroups' run while this one is promoted.
+    DG_DEVICE void run_one_deep() {
+        for_each_stage([&](uint32_t, int i) {
+            const StageScales scales = read_scales(i);
+            cursor_.consumer_wait();
+            for_each_product([&](auto product) {
+                issue(accumulators_[0], product.value);
+                retire<0, product.value>(accumulators_[0], scales, cursor_.stage);
+            });
+            cursor_.advance();
+        });
+    }
+
+    // Two products: the next one is already running while this one is promoted.
+    DG_DEVICE void run_two_deep() {
+        // Before the first product there is none to retire: zeros stand in for it, so that the loop has no special case.
+#pragma unroll
+        for (int i = 0; i < kKBlocks; ++i)
+#pragma unroll
+            for (int r = 0; r < kPartN / 2; ++r) accumulators_[1].k_block[i][r] = 0.0f;
+        scales_[1] = {};
+        stage_ = cursor_.stage;
+        for_each_stage([&](uint32_t k, int i) {
+            scales_[i % 2] = read_scales(i);
+            cursor_.consumer_wait();
+            for_each_product([&](auto product) {
+                constexpr int kProduct = product.value;
+                const int slot = (i * kProducts + kProduct) % 2;
+                issue(accumulators_[slot], kProduct);
+                if constexpr (kProduct > 0)
+                    retire<1, kProduct - 1>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
+                else
+                    retire<1, kProducts - 1>(accumulators_[1 - slot], scales_[1 - i % 2], stage_,
+                                             i > 0 || k > 0 ? Release::kYes : Release::kNo);
+            });
+            stage_ = cursor_.stage;
+            cursor_.advance();
+        });
+        if (ctx_.num_k_stages() % 2 == 1)
+            retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
+        else
+            retire<0, kProducts - 1>(accumulators_[1], scales_[1], stage_);
+    }
+
+    template <int kProduct = 0, typename Step>
+    DG_DEVICE void for_each_product(const Step& step) {
+        if constexpr (kProduct < kProducts) {
+            step(IntConstant<kProduct>{});
+            for_each_product<kProduct + 1>(step);
+        }
+    }
+
+    const Context& ctx_;
+    typename Context::Cursor& cursor_;
+    typename Context::Feed& feed_;
+    uint32_t first_block_columns_;
+    uint32_t a_low_, b_low_;  // descriptors of stage 0
+    Accumulators accumulators_[kConfig.num_accumulators];
+    StageScales scales_[kConfig.num_accumulators];
+    uint32_t stage_;  // of the last product, which is not yet retired
+};
+
+}  // namespace deep_gemm

@@ -16,6 +16,7 @@ SM90_BUGS = {
     "NO_FULL_WAIT": "data race: shared memory .* written at PTX line \\d+ and read at PTX line \\d+",
     "EARLY_RELEASE": "data race: shared memory .* read at PTX line \\d+ and overwritten at PTX line \\d+",
     "NO_WGMMA_WAIT": "a wgmma result is read before wgmma.wait_group",
+    "NO_WGMMA_FENCE": "without a wgmma.fence",
     "ONE_ARRIVAL_SHORT": "deadlock",
     "NO_PROXY_FENCE": "missing fence.proxy.async.*PTX line \\d+ by thread \\d+.*PTX line \\d+",
     "NO_EPILOGUE_BARRIER": "data race|uninitialised shared memory",

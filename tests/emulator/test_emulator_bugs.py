@@ -22,7 +22,7 @@ SM90_BUGS = {
     "NO_EPILOGUE_BARRIER": "data race|uninitialised shared memory",
     "NO_STORE_WAIT": "exits while bulk stores may still read shared memory",
     "NO_INIT_FENCE": "missing fence.mbarrier_init.*initialised at PTX line \\d+",
-    "NO_INIT_BARRIER": "was initialised at PTX line \\d+, and is used at PTX line \\d+ without a barrier",
+    "NO_INIT_BARRIER": "was initialised at PTX line \\d+, and is used at PTX line \\d+ without a barrier|no initialised mbarrier",
     "NO_CLUSTER_SYNC": "no initialised mbarrier|was initialised at PTX line",
     "EARLY_EXIT": "exits without having waited for the access of another CTA at PTX line \\d+",
 }

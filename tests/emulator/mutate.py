@@ -58,7 +58,7 @@ MUTATIONS = (
     Mutation("accumulator does not set the exponent", "tensor/fused_dot.cc", "std::copy_n(c_exponents.begin(), b.count, top.begin());", "top.fill(-300);"),
     Mutation("wgmma fragment: rows exchanged", "async/wgmma.cc", "l / 4 + 8 * (r >> 1 & 1)", "l / 4 + 8 * (r & 1)"),
     Mutation("wgmma A registers: order", "async/wgmma.cc", "l / 4 + 8 * int(q & 1)", "l / 4 + 8 * int(q >> 1)"),
-    Mutation("scale-d ignored", "async/wgmma.cc", "op.accumulates ? row : nullptr, row, s.spec", "row, row, s.spec"),
+    Mutation("scale-d ignored", "async/wgmma.cc", "if (op.accumulates) load_accumulators(x, i, s, d);\n", "load_accumulators(x, i, s, d);\n    const_cast<WgmmaOp&>(op).accumulates = true;\n"),
     Mutation("negation of A ignored", "async/wgmma.cc", "fill_tile(a, raw, kWarpRows, s.k, *s.a_format, s.a_sign);",
              "fill_tile(a, raw, kWarpRows, s.k, *s.a_format, Sign::kKeep);"),
     Mutation("try_wait parity inverted", "scheduler/barriers.h", "(barrier.phase & 1) != parity", "(barrier.phase & 1) == parity"),

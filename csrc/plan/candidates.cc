@@ -16,6 +16,7 @@ constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
 constexpr int kOddBoxRegisters =
     16;                           // more where store boxes are no power of two wide: 128x120 spilled without
+constexpr const char* kBetweenWidths = "a width between the planned ones gains little and costs a kernel";
 constexpr int kMaxScaleSpan = 2;  // SFB blocks one 1D2D tile may touch
 
 const TileRow* row_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -65,9 +66,11 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
     const TileRow* tile = row_of(space, c);
     const ClusterRow* cluster = cluster_of(space, c);
     if (tile != nullptr && tile->off != nullptr) return tile->off;
+    if (tile != nullptr && c.block_n % tile->planned_step != 0) return kBetweenWidths;
     if (cluster != nullptr && cluster->off != nullptr) return cluster->off;
     const ProductRow* product = product_of(space, c);
-    return product != nullptr ? product->off : nullptr;
+    if (product == nullptr || product->off != nullptr) return product == nullptr ? nullptr : product->off;
+    return c.block_n % product->planned_step != 0 ? kBetweenWidths : nullptr;
 }
 
 bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -143,7 +146,8 @@ Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, con
     if (refusal != Refusal::kNone) return refusal;
     const bool idle = ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
                       ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
-    return idle ? Refusal::kIdleCluster : Refusal::kNone;
+    if (idle) return Refusal::kIdleCluster;
+    return c.block_m - kWgmmaM >= shape.m ? Refusal::kIdleRows : Refusal::kNone;
 }
 
 std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmConfig& c,
@@ -184,6 +188,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
         case Refusal::kIdleCluster:
             return fmt::format("idle cluster: fewer tiles than the {}x{} CTAs of a cluster", c.cluster_m,
                                c.cluster_n);
+        case Refusal::kIdleRows:
+            return fmt::format("idle rows: M leaves {} or more of a tile's {} rows without work", kWgmmaM,
+                               c.block_m);
     }
     return "unknown";
 }

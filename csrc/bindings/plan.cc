@@ -181,9 +181,9 @@ py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) 
     const Fp8GemmConfig config = config_from(py::cast<py::dict>(request.config));
     const auto& kernel = kernel_for(config.sfb_granularity, config.d_dtype, request.arch);
     const CostParts parts = cost_of(*kernel.cost, config, request.shape, request.arch);
-    return py::dict(py::arg("math") = parts.math, py::arg("dram") = parts.dram,
-                    py::arg("l2") = parts.l2, py::arg("outside") = parts.outside,
-                    py::arg("overhead") = parts.overhead, py::arg("total") = parts.total);
+    return py::dict(py::arg("math") = parts.math, py::arg("dram") = parts.dram, py::arg("l2") = parts.l2,
+                    py::arg("outside") = parts.outside, py::arg("overhead") = parts.overhead,
+                    py::arg("total") = parts.total);
 }
 
 py::dict source_of(const py::dict& config, const py::dict& arch) {

@@ -15,8 +15,10 @@ constexpr int kLeanStoreBoxes = 2;   // one is filled while the other is read
 constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
 constexpr int kOddBoxRegisters =
-    16;                           // more where store boxes are no power of two wide: 128x120 spilled without
+    16;  // more where store boxes are no power of two wide: 128x120 spilled without
 constexpr const char* kBetweenWidths = "a width between the planned ones gains little and costs a kernel";
+constexpr const char* kTallInCluster = "tall tiles share enough in clusters of two";
+constexpr const char* kWideUnmeasured = "so wide a tile fills the registers and was not measured";
 constexpr int kMaxScaleSpan = 2;  // SFB blocks one 1D2D tile may touch
 
 const TileRow* row_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -68,8 +70,10 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
     if (tile != nullptr && tile->off != nullptr) return tile->off;
     if (tile != nullptr && c.block_n % tile->planned_step != 0) return kBetweenWidths;
     if (cluster != nullptr && cluster->off != nullptr) return cluster->off;
+    if (cluster != nullptr && c.block_m > cluster->planned_block_m) return kTallInCluster;
     const ProductRow* product = product_of(space, c);
     if (product == nullptr || product->off != nullptr) return product == nullptr ? nullptr : product->off;
+    if (c.block_n > product->planned_max) return kWideUnmeasured;
     return c.block_n % product->planned_step != 0 ? kBetweenWidths : nullptr;
 }
 

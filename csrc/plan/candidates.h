@@ -24,6 +24,7 @@ struct TileRow {
 
 struct ClusterRow {
     int m, n;
+    int planned_block_m = 256;  // the tallest tile it is planned for
     const char* off = nullptr;
 };
 
@@ -35,7 +36,8 @@ struct ProductRow {
     int n_parts;
     int k_blocks;
     int block_n_min, block_n_max;
-    int planned_step = 1;  // of the widths that are planned
+    int planned_step = 1;   // of the widths that are planned
+    int planned_max = 256;  // the widest that is planned
     const char* off = nullptr;
 };
 

@@ -35,15 +35,16 @@ Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSp
     return t;
 }
 
-// Cycles of one warpgroup for a K block: its wgmmas, then its promotion, unless a second accumulator runs them
-// side by side; and what one wait costs, shared by the K blocks under it.
+// Cycles of one warpgroup for a K block: its wgmmas, then its promotion, unless a second accumulator runs
+// them side by side; and what one wait costs, shared by the K blocks under it.
 double chain_cycles(const CostConstants& cost, const Fp8GemmConfig& c, double fmas, double selects) {
     const double waves = double(c.block_m) / kWgmmaM / c.num_math_warpgroups;
     const double wgmma = waves * std::max(2 * c.block_n, kWgmmaM * c.n_parts + c.block_n);
     const bool beside = c.num_accumulators > 1;
     const double promote = waves * (fmas * (beside ? cost.fma_beside_product : cost.fma_alone) + selects);
-    return (beside ? std::max(wgmma, promote) : wgmma + promote) +
-           (beside ? cost.chain_two : cost.chain_one) / c.k_blocks;
+    const double exposed = beside ? (c.n_parts > 1 ? cost.exposed_in_parts : 0) : 1;
+    return std::max(wgmma, promote) + exposed * std::min(wgmma, promote) +
+           (beside ? cost.chain_two * c.n_parts : cost.chain_one) / c.k_blocks;
 }
 
 // The p-norm: near the largest, a little above it where several are close.
@@ -70,17 +71,29 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
         two_factors ? cost.select_per_segment * c.block_n / gcd_of(c.block_n, kScaleBlock) : 0;
     const double promote = row_groups * (fmas * cost.fma_shared + selects);
 
-    const double supply = cost.tma_latency / (std::max(c.num_stages - 1, 1) * c.k_blocks);
+    const int others = c.cluster_m * c.cluster_n - 1;
+    const double latency = cost.tma_latency + others * cost.cluster_latency;
+    const double supply = latency / (std::max(c.num_stages - 1, 1) * c.k_blocks);
     return join(cost, {tensor, smem, promote, chain_cycles(cost, c, fmas, selects), supply});
+}
+
+// Rows of A and B that one cluster draws from L2 for a K block. Where all of A is a few rows, every CTA asks
+// for the same lines at once, and the slices that hold them serve one after another.
+double drawn_rows(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
+                  const Tiling& t) {
+    const double rows_in_use =
+        std::clamp<double>(double(shape.m), kWgmmaM, double(c.block_m) * c.cluster_m * kRasterGroup);
+    const double crowding = 1 + cost.crowding * kWgmmaM / rows_in_use;
+    return t.loaded_rows * c.cluster_m * crowding + double(c.block_n) * c.cluster_n;
 }
 
 // Cycles a tile keeps its warpgroups from the next one.
 double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
     const double row_groups = double(c.block_m) / kWgmmaM / c.num_math_warpgroups;
     const double boxes = row_groups * (c.block_n / store_columns(c.block_n, d_element_bytes(c)));
-    const double c_columns = c.has_c ? row_groups * c.block_n * d_element_bytes(c) / 2 : 0;
+    const double per_column = cost.epilogue_per_column + (c.has_c ? cost.c_per_column : 0);
     return cost.tile_fixed + std::max(0.0, boxes - c.store_boxes) * cost.store_wait +
-           c_columns * cost.c_per_column;
+           row_groups * c.block_n * per_column * d_element_bytes(c) / 2;
 }
 
 // Bytes of D, and of C where there is one.
@@ -91,7 +104,7 @@ double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape) {
 // How much longer a kernel of `us` takes at the clock that the power limit leaves it.
 double slowdown_of(const CostConstants& cost, const ArchSpec& arch, double us) {
     const double fall = std::log(std::max(us, cost.sustained_from_us) / cost.sustained_from_us) /
-                           std::log(cost.sustained_at_us / cost.sustained_from_us);
+                        std::log(cost.sustained_at_us / cost.sustained_from_us);
     return 1 + (arch.clock_ghz / arch.sustained_ghz - 1) * std::min(fall, 1.0);
 }
 
@@ -112,8 +125,8 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     const double dram_us =
         (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape)) / (arch.dram_tb_per_s * 1e6);
     // Of one cluster that draws alone from what all SMs share.
-    const double drawn = (t.loaded_rows * c.cluster_m * cost.shared_operand + double(c.block_n) * c.cluster_n);
-    const double cluster_l2_us = drawn * kBlockK * t.k_blocks / (arch.l2_tb_per_s * 1e6);
+    const double cluster_l2_us =
+        drawn_rows(cost, c, shape, t) * kBlockK * t.k_blocks / (arch.l2_tb_per_s * 1e6);
 
     CostParts parts;
     double busy = 0;

@@ -17,28 +17,31 @@ struct CostConstants {
 
     // Promotion: FMAs per accumulator element of a thread, and cycles per FMA of a warp. Products and FMAs
     // want the same register-file ports, hence the cycles.
-    double promote_per_block;     // SFB per block: one
-    double promote_per_row;       // SFB per row: a second one for its factor
-    double fma_shared;            // of a scheduler, whose warps take turns
-    double fma_alone;             // of one warp, its own product awaited first
-    double fma_beside_product;    // of one warp while its next product runs
-    double select_per_segment;    // cycles per shared segment of columns where a tile may touch two SFB blocks
+    double promote_per_block;   // SFB per block: one
+    double promote_per_row;     // SFB per row: a second one for its factor
+    double fma_shared;          // of a scheduler, whose warps take turns
+    double fma_alone;           // of one warp, its own product awaited first
+    double fma_beside_product;  // of one warp while its next product runs
+    double exposed_in_parts;    // share of the shorter of product and promotion that halves do not hide
+    double select_per_segment;  // cycles per shared segment of columns where a tile may touch two SFB blocks
 
     // Latencies, in cycles.
     double chain_one;    // of one wait beyond wgmma and promotion, one accumulator: wait, issue, wgmma depth
     double chain_two;    // the same with the next block already issued
     double tma_latency;  // from a freed stage to its data, which the other stages must cover
-    double tile_fixed;   // per tile: schedule step, drained products, store hand-over
-    double store_wait;   // per box that must wait until an earlier one has been read
-    double c_per_column; // per column and 64 rows of a tile: reading C
+    double cluster_latency;      // more per other CTA that frees the stage, and fills it
+    double tile_fixed;           // per tile: schedule step, drained products, store hand-over
+    double epilogue_per_column;  // per column and 64 rows of a warpgroup: convert, stage
+    double store_wait;           // per box that must wait until an earlier one has been read
+    double c_per_column;         // per column and 64 rows of a tile: reading C
 
     // The whole kernel.
-    double shared_operand;       // weight of A's bytes: where all CTAs want the same rows, one L2 slice serves them
-    double outside_tb_per_s;     // TMA filling boxes outside a tensor with zeros, the whole device
-    double start_and_drain_us;   // launch, tensor maps, first data; last store and exit
+    double crowding;            // what 64 rows of A cost in L2 beyond their bytes where they are all there is
+    double outside_tb_per_s;    // TMA filling boxes outside a tensor with zeros, the whole device
+    double start_and_drain_us;  // launch, tensor maps, first data; last store and exit
     double sustained_from_us, sustained_at_us;  // the clock falls between these lengths
-    double overlap_power;        // p of the p-norm that joins limits: large = only the tightest counts
-    double tie_fraction;         // estimates this close are equal; the table's order decides
+    double overlap_power;  // p of the p-norm that joins limits: large = only the tightest counts
+    double tie_fraction;   // estimates this close are equal; the table's order decides
 };
 
 // Fitted to docs/benchmarks/fp8_gemm_configs_h200.csv (scripts/fit_cost_model.py), apart from the first two.
@@ -47,19 +50,22 @@ inline constexpr CostConstants kSm90Cost{
     .smem_bytes_per_cycle = 128,  // 32 banks of 4 bytes
     .promote_per_block = 1,
     .promote_per_row = 2,
-    .fma_shared = 3.6,
-    .fma_alone = 4.8,
-    .fma_beside_product = 5.7,
-    .select_per_segment = 12,
-    .chain_one = 270,
-    .chain_two = 145,
-    .tma_latency = 2170,
-    .tile_fixed = 800,
-    .store_wait = 580,
+    .fma_shared = 4.0,
+    .fma_alone = 5.9,
+    .fma_beside_product = 4.5,
+    .exposed_in_parts = 0.2,
+    .select_per_segment = 14.5,
+    .chain_one = 155,
+    .chain_two = 200,
+    .tma_latency = 1950,
+    .cluster_latency = 350,
+    .tile_fixed = 400,
+    .epilogue_per_column = 4,
+    .store_wait = 515,
     .c_per_column = 6,  // not measured
-    .shared_operand = 1.7,
+    .crowding = 1.25,
     .outside_tb_per_s = 0.5,
-    .start_and_drain_us = 3.3,
+    .start_and_drain_us = 3.0,
     .sustained_from_us = 40,
     .sustained_at_us = 120,
     .overlap_power = 5,
@@ -72,7 +78,7 @@ int64_t planning_m(int64_t m);
 
 // What limits a config, in microseconds: for printing and calibration.
 struct CostParts {
-    double math = 0;     // all waves of one SM: the slowest of tensor, shared memory, promotion and latency
+    double math = 0;  // all waves of one SM: the slowest of tensor, shared memory, promotion and latency
     double dram = 0;
     double l2 = 0;       // L2 to the SMs
     double outside = 0;  // tiles of a cluster that lie wholly outside D

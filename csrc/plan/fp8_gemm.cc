@@ -45,14 +45,14 @@ Fp8GemmPlan plan_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8
 }
 
 // Among estimates that the model cannot tell apart: no cluster before a cluster, then the wider tile, which
-// reads less, then products in flight, whole ones, and fewer waits.
+// reads less, then the taller one of its size, with more warpgroups, then products that overlap promotion,
+// then the table's order.
 bool simpler(const Fp8GemmConfig& a, const Fp8GemmConfig& b) {
     const int cluster_a = a.cluster_m * a.cluster_n, cluster_b = b.cluster_m * b.cluster_n;
     if (cluster_a != cluster_b) return cluster_a < cluster_b;
     if (a.block_m * a.block_n != b.block_m * b.block_n) return a.block_m * a.block_n > b.block_m * b.block_n;
-    if (a.num_accumulators != b.num_accumulators) return a.num_accumulators > b.num_accumulators;
-    if (a.n_parts != b.n_parts) return a.n_parts < b.n_parts;
-    return a.k_blocks > b.k_blocks;
+    if (a.block_m != b.block_m) return a.block_m > b.block_m;
+    return a.num_accumulators > b.num_accumulators;
 }
 
 // Feasible plans in the table's order; what was refused goes to `rejected` where someone wants to know.

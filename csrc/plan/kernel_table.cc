@@ -15,16 +15,20 @@ constexpr TileRow kSm90Tiles[] = {
     {192, 3, 8, 192, 16, 160},
     {256, 2, 8, 128, 128, 232},
 };
-constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4}};
+constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, 64}};
 // Accumulators, parts, K blocks, and the widths for which `scripts/compile_all.py --every-candidate` saw them
 // compile well.
 constexpr const char* kPartsSerialised = "the compiler orders these wgmmas one after another";
-constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 1, 8, 256},  {1, 1, 2, 8, 128}, {1, 1, 4, 8, 64},
-                                             {2, 1, 1, 16, 256}, {2, 1, 2, 16, 64}, {2, 1, 4, 16, 32},
+constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 1, 8, 256},     {1, 1, 2, 8, 128}, {1, 1, 4, 8, 64},
+                                             {2, 1, 1, 16, 256},    {2, 1, 2, 16, 64}, {2, 1, 4, 16, 32},
                                              {2, 2, 1, 32, 256, 64}};
-constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256}, {1, 1, 2, 8, 128},
-                                           {1, 1, 4, 8, 64},  {2, 1, 1, 24, 256},
-                                           {2, 1, 2, 24, 64}, {2, 1, 4, 24, 32}, {2, 2, 1, 48, 256, 1, kPartsSerialised}};
+constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256},
+                                           {1, 1, 2, 8, 128},
+                                           {1, 1, 4, 8, 64},
+                                           {2, 1, 1, 24, 256, 1, 48},
+                                           {2, 1, 2, 24, 64},
+                                           {2, 1, 4, 24, 32},
+                                           {2, 2, 1, 48, 256, 1, 256, kPartsSerialised}};
 constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts};
 constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts};
 

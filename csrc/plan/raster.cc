@@ -6,7 +6,6 @@ namespace deep_gemm::plan {
 
 namespace {
 
-constexpr int64_t kGroup = 8;  // within 1 % of the best of 1 to 32 on every measured shape
 constexpr double kL2Share =
     0.5;  // of the capacity one operand may count on: the other one and D pass through
 
@@ -42,11 +41,13 @@ Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Arch
     const Side m{ceil_div(shape.m, rows_m), rows_m, double(shape.m) * double(shape.k)};
     const Side n{ceil_div(shape.n, rows_n), rows_n, double(shape.n) * double(shape.k)};
     const int64_t slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
-    const Candidate along_m = assess(m, n, kGroup, arch, slots), along_n = assess(n, m, kGroup, arch, slots);
+    const Candidate along_m = assess(m, n, kRasterGroup, arch, slots),
+                    along_n = assess(n, m, kRasterGroup, arch, slots);
     const bool fewer_bytes = along_n.operand_bytes < along_m.operand_bytes;
-    const bool fewer_rows = along_n.operand_bytes == along_m.operand_bytes && along_n.wave_rows < along_m.wave_rows;
+    const bool fewer_rows =
+        along_n.operand_bytes == along_m.operand_bytes && along_n.wave_rows < along_m.wave_rows;
     const bool bands_along_n = fewer_bytes || fewer_rows;
-    return {{uint32_t(kGroup), bands_along_n}, (bands_along_n ? along_n : along_m).operand_bytes};
+    return {{uint32_t(kRasterGroup), bands_along_n}, (bands_along_n ? along_n : along_m).operand_bytes};
 }
 
 }  // namespace deep_gemm::plan

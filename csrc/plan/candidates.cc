@@ -10,10 +10,11 @@ namespace {
 
 constexpr int kMinStages = 2;
 constexpr int kMaxStages = 32;
-constexpr int kEnoughStages = 6;     // beyond, staging D at once is worth more than another stage
-constexpr int kLeanStoreBoxes = 2;   // one is filled while the other is read
-constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
-constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
+constexpr int kEnoughStages = 6;            // beyond, staging D at once is worth more than another stage
+constexpr int kLeanStoreBoxes = 2;          // one is filled while the other is read
+constexpr int kSwizzleRows = 8;             // rows of a 128-byte swizzle atom
+constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: seen in compiled kernels
+constexpr int kOtherRegistersOfThree = 32;  // under the 160 of three warpgroups: 192x128 compiles clean
 constexpr int kOddBoxRegisters =
     16;  // more where store boxes are no power of two wide: 128x120 spilled without
 constexpr const char* kBetweenWidths = "a width between the planned ones gains little and costs a kernel";
@@ -90,16 +91,19 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
     const int box = store_columns(c.block_n, d_element_bytes(c));
+    const int other = c.num_math_warpgroups == 3 ? kOtherRegistersOfThree : kOtherRegisters;
     const bool odd_box = (box & (box - 1)) != 0;
     return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators * c.k_blocks,
-            kOtherRegisters + (odd_box ? kOddBoxRegisters : 0)};
+            other + (odd_box ? kOddBoxRegisters : 0)};
 }
 
 int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
-    Fp8GemmConfig c = config;
-    for (c.num_stages = kMaxStages; c.num_stages > 0; --c.num_stages)
-        if (smem_plan(c).total <= arch.smem_per_block) break;
-    return c.num_stages;
+    Fp8GemmConfig none = config, one = config;
+    none.num_stages = 0;
+    one.num_stages = 1;
+    const int fixed = smem_plan(none).total,
+              stage = smem_plan(one).total - fixed;  // the plan is linear in its stages
+    return std::clamp((arch.smem_per_block - fixed) / stage, 0, kMaxStages);
 }
 
 std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
@@ -114,14 +118,14 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.block_n_step; c.block_n <= tile.block_n_max; c.block_n += tile.block_n_step) {
-            for (const ClusterRow& cluster : space.clusters) {
-                c.cluster_m = cluster.m;
-                c.cluster_n = cluster.n;
-                for (const ProductRow& product : space.products) {
-                    c.num_accumulators = product.num_accumulators;
-                    c.n_parts = product.n_parts;
-                    c.k_blocks = product.k_blocks;
-                    fill_shared_memory(c, arch);
+            for (const ProductRow& product : space.products) {
+                c.num_accumulators = product.num_accumulators;
+                c.n_parts = product.n_parts;
+                c.k_blocks = product.k_blocks;
+                fill_shared_memory(c, arch);
+                for (const ClusterRow& cluster : space.clusters) {
+                    c.cluster_m = cluster.m;
+                    c.cluster_n = cluster.n;
                     configs.push_back(c);
                 }
             }

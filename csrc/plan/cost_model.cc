@@ -51,8 +51,13 @@ double chain_cycles(const CostConstants& cost, const Fp8GemmConfig& c, double fm
 double join(const CostConstants& cost, std::initializer_list<double> parts) {
     const double top = std::max(parts);
     double sum = 0;
-    for (double part : parts) sum += std::pow(part / top, cost.overlap_power);
-    return top * std::pow(sum, 1 / cost.overlap_power);
+    for (double part : parts) {
+        double share = part / top;
+        for (int i = 0; i < cost.overlap_doublings; ++i) share *= share;
+        sum += share;
+    }
+    for (int i = 0; i < cost.overlap_doublings; ++i) sum = std::sqrt(sum);
+    return top * sum;
 }
 
 // Cycles between two K blocks of a tile in the steady state, as far as its own SM decides them.

@@ -40,8 +40,8 @@ struct CostConstants {
     double outside_tb_per_s;    // TMA filling boxes outside a tensor with zeros, the whole device
     double start_and_drain_us;  // launch, tensor maps, first data; last store and exit
     double sustained_from_us, sustained_at_us;  // the clock falls between these lengths
-    double overlap_power;  // p of the p-norm that joins limits: large = only the tightest counts
-    double tie_fraction;   // estimates this close are equal; the table's order decides
+    int overlap_doublings;  // the p-norm that joins limits has p = 2^this: large = only the tightest counts
+    double tie_fraction;    // estimates this close are equal; the table's order decides
 };
 
 // Fitted to docs/benchmarks/fp8_gemm_configs_h200.csv (scripts/fit_cost_model.py), apart from the first two.
@@ -68,7 +68,7 @@ inline constexpr CostConstants kSm90Cost{
     .start_and_drain_us = 3.0,
     .sustained_from_us = 40,
     .sustained_at_us = 120,
-    .overlap_power = 5,
+    .overlap_doublings = 2,
     .tie_fraction = 0.01,
 };
 

@@ -149,9 +149,9 @@ Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const 
 
 Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
                         const ArchSpec& arch) {
-    if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
     const Refusal refusal = check_config(space, c, arch);
     if (refusal != Refusal::kNone) return refusal;
+    if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
     const bool idle = ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
                       ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
     if (idle) return Refusal::kIdleCluster;

@@ -9,11 +9,18 @@ namespace {
 
 // block_m, math warpgroups, step and limit of block_n, its step in plans, registers of a math thread
 // (setmaxnreg). 256 rows are for the widest tile alone: its use is to draw least from L2.
-constexpr TileRow kSm90Tiles[] = {
+constexpr TileRow kSm90BlockTiles[] = {
     {64, 1, 8, 256, 16, 248},
     {128, 2, 8, 192, 16, 232},
     {192, 3, 8, 192, 16, 160},
     {256, 2, 8, 128, 128, 232},
+};
+constexpr const char* kTallSpills = "the factors of columns do not fit the registers beside so many sums";
+constexpr TileRow kSm90RowTiles[] = {
+    {64, 1, 8, 256, 16, 248},
+    {128, 2, 8, 192, 16, 232},
+    {192, 3, 8, 192, 16, 160},
+    {256, 2, 8, 128, 128, 232, kTallSpills},
 };
 constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, 64}};
 // Accumulators, parts, K blocks, and the widths for which `scripts/compile_all.py --every-candidate` saw them
@@ -29,8 +36,8 @@ constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256},
                                            {2, 1, 2, 24, 64},
                                            {2, 1, 4, 24, 32},
                                            {2, 2, 1, 48, 256, 1, 256, kPartsSerialised}};
-constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts};
-constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts};
+constexpr CandidateSpace kSm90BlockSpace{kSm90BlockTiles, kSm90Clusters, kSm90BlockProducts};
+constexpr CandidateSpace kSm90RowSpace{kSm90RowTiles, kSm90Clusters, kSm90RowProducts};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,

@@ -16,10 +16,11 @@ namespace {
 
 enum class Layout { kNt, kNn, kTn, kTt };
 
-// An FP8/FP4 operand: its values and its scales, borrowed from the tuple or list that came.
+// An FP8/FP4 operand: its values and its scales. Owned: reading a tensor may run Python code, and that may
+// empty the list that came.
 struct OperandPair {
-    PyObject* values;
-    PyObject* scales;
+    py::object values;
+    py::object scales;
 };
 
 OperandPair unpack_pair(PyObject* pair, const char* name) {
@@ -28,8 +29,11 @@ OperandPair unpack_pair(PyObject* pair, const char* name) {
              Py_TYPE(pair)->tp_name);
     const Py_ssize_t size = is_tuple ? PyTuple_GET_SIZE(pair) : PyList_GET_SIZE(pair);
     DG_CHECK(size == 2, "{} must be a pair (tensor, scales), got {} items", name, size);
-    if (is_tuple) return {PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)};
-    return {PyList_GET_ITEM(pair, 0), PyList_GET_ITEM(pair, 1)};
+    const auto item = [&](Py_ssize_t i) {
+        return py::reinterpret_borrow<py::object>(is_tuple ? PyTuple_GET_ITEM(pair, i)
+                                                           : PyList_GET_ITEM(pair, i));
+    };
+    return {item(0), item(1)};
 }
 
 std::string repr(PyObject* object) {
@@ -105,10 +109,10 @@ ops::Fp8GemmCall read_call(PyObject* const* args, Py_ssize_t count) {
     const OperandPair b = unpack_pair(args[1], "b");
     PyObject *const d = args[2], *const c = args[3];
     ops::Fp8GemmCall call;
-    call.a = read_tensor(a.values, "a");
-    call.sfa = read_tensor(a.scales, "sfa (scales of a)");
-    call.b = read_tensor(b.values, "b");
-    call.sfb = read_tensor(b.scales, "sfb (scales of b)");
+    call.a = read_tensor(a.values.ptr(), "a");
+    call.sfa = read_tensor(a.scales.ptr(), "sfa (scales of a)");
+    call.b = read_tensor(b.values.ptr(), "b");
+    call.sfb = read_tensor(b.scales.ptr(), "sfb (scales of b)");
     call.d = read_tensor(d, "d");
     if (c == d)
         call.c = call.d;

@@ -55,6 +55,12 @@ void Expect::fail_row_overlap() const {
            tensor_.shape[1], tensor_.stride[0], shape_text(tensor_));
 }
 
+void Expect::fail_row_distance() const {
+    refuse(name_,
+           "a row stride below 2^40 bytes, got {} elements (strides {}, shape {}); call .contiguous() on it",
+           tensor_.stride[0], strides_text(tensor_), shape_text(tensor_));
+}
+
 void Expect::fail_base(int alignment) const {
     refuse(name_,
            "an address that is a multiple of {} bytes, got one {} bytes past such; call .clone() on the view",

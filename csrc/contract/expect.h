@@ -13,6 +13,7 @@
 namespace deep_gemm::contract {
 
 inline constexpr int kTmaAlignment = 16;  // bytes: of a base address and of every stride but the innermost
+inline constexpr int64_t kTmaStrideLimit = int64_t{1} << 40;  // bytes: every stride of a map lies below
 
 // A word with what it stands for, e.g. {256, "N"}: messages print both.
 struct Extent {
@@ -61,10 +62,12 @@ class Expect {
         return *this;
     }
     const Expect& k_major() const { return rows_contiguous("K"); }
-    // Rows neither overlap nor start off a 16-byte boundary.
+    // Rows neither overlap, nor start off a 16-byte boundary, nor lie further apart than a map can say.
     const Expect& rows_addressable() const {
         if (strides_matter() && tensor_.shape[0] > 1) {
             const int64_t elements = tensor_.stride[0];
+            if (elements >= kTmaStrideLimit / bytes()) [[unlikely]]
+                fail_row_distance();
             if (elements * bytes() % kTmaAlignment != 0) [[unlikely]]
                 fail_row_alignment();
             if (elements < tensor_.shape[1]) [[unlikely]]
@@ -103,6 +106,7 @@ class Expect {
     [[noreturn]] void fail_unit_stride(std::string_view letter) const;
     [[noreturn]] void fail_row_alignment() const;
     [[noreturn]] void fail_row_overlap() const;
+    [[noreturn]] void fail_row_distance() const;
     [[noreturn]] void fail_base(int alignment) const;
     [[noreturn]] void fail_negative_stride() const;
 

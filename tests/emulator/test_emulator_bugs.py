@@ -112,3 +112,25 @@ def test_uninitialised_reads_are_counted_and_can_be_refused(emulator: CudaDriver
     assert '"uninitialised_reads": 128' in emulator.text("statistics")
     emulator.set("uninitialised", "1")
     assert "uninitialised shared memory" in report_of(emulator, case)
+
+
+def test_a_try_wait_without_a_loop_is_found_by_a_seed(emulator: CudaDriver) -> None:
+    """try_wait may return false for no reason: only a schedule that does so shows who relies on it."""
+    case = kernel("""
+        const u32 b = smem_address(&barrier);
+        if (threadIdx.x == 0) { mbarrier_init(b, 1); fence_mbarrier_init(); }
+        __syncthreads();
+        if (threadIdx.x == 64) { s[7 + out[1]] = 1; mbarrier_arrive(b); }
+        if (threadIdx.x == 0) {
+            asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;}" ::"r"(b) : "memory");
+            out[0] = s[7 + out[2]];
+        }""")
+    run_case(emulator, case)
+    reports = []
+    for seed in range(64):
+        emulator.set("seed", str(seed))
+        try:
+            run_case(emulator, case)
+        except CudaError as error:
+            reports.append(error.report)
+    assert any("data race: shared memory" in report for report in reports)

@@ -89,10 +89,12 @@ RegisterNeed register_need(const Fp8GemmConfig& c) {
 }
 
 int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
-    Fp8GemmConfig c = config;
-    for (c.num_stages = kMaxStages; c.num_stages > 0; --c.num_stages)
-        if (smem_plan(c).total <= arch.smem_per_block) break;
-    return c.num_stages;
+    Fp8GemmConfig none = config, one = config;
+    none.num_stages = 0;
+    one.num_stages = 1;
+    const int fixed = smem_plan(none).total,
+              stage = smem_plan(one).total - fixed;  // the plan is linear in its stages
+    return std::clamp((arch.smem_per_block - fixed) / stage, 0, kMaxStages);
 }
 
 std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
@@ -107,14 +109,14 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.block_n_step; c.block_n <= tile.block_n_max; c.block_n += tile.block_n_step) {
-            for (const ClusterRow& cluster : space.clusters) {
-                c.cluster_m = cluster.m;
-                c.cluster_n = cluster.n;
-                for (const ProductRow& product : space.products) {
-                    c.num_accumulators = product.num_accumulators;
-                    c.n_parts = product.n_parts;
-                    c.k_blocks = product.k_blocks;
-                    fill_shared_memory(c, arch);
+            for (const ProductRow& product : space.products) {
+                c.num_accumulators = product.num_accumulators;
+                c.n_parts = product.n_parts;
+                c.k_blocks = product.k_blocks;
+                fill_shared_memory(c, arch);
+                for (const ClusterRow& cluster : space.clusters) {
+                    c.cluster_m = cluster.m;
+                    c.cluster_n = cluster.n;
                     configs.push_back(c);
                 }
             }

@@ -88,9 +88,13 @@ double l2_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling&
 double join(const CostConstants& cost, const CostParts& parts) {
     const double top = std::max({parts.math, parts.power, parts.dram, parts.l2});
     double sum = 0;
-    for (double part : {parts.math, parts.power, parts.dram, parts.l2})
-        sum += std::pow(part / top, cost.overlap_power);
-    return top * std::pow(sum, 1 / cost.overlap_power);
+    for (double part : {parts.math, parts.power, parts.dram, parts.l2}) {
+        double share = part / top;
+        for (int i = 0; i < cost.overlap_doublings; ++i) share *= share;
+        sum += share;
+    }
+    for (int i = 0; i < cost.overlap_doublings; ++i) sum = std::sqrt(sum);
+    return top * sum;
 }
 
 }  // namespace

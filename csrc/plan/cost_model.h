@@ -35,9 +35,9 @@ struct CostConstants {
     double c_per_column;         // the same for reading C
 
     // The whole kernel.
-    double launch_us;      // an empty kernel of this size, as a profiler sees it
-    double overlap_power;  // p of the p-norm that joins limits: large = only the tightest counts
-    double tie_fraction;   // estimates this close are equal; the table's order decides
+    double launch_us;       // an empty kernel of this size, as a profiler sees it
+    int overlap_doublings;  // limits join by a p-norm, p = 2^this: large = only the tightest counts
+    double tie_fraction;    // estimates this close are equal; the table's order decides
 };
 
 inline constexpr CostConstants kSm90Cost{
@@ -59,7 +59,7 @@ inline constexpr CostConstants kSm90Cost{
     .epilogue_per_column = 2,
     .c_per_column = 6,
     .launch_us = 2.5,
-    .overlap_power = 8,
+    .overlap_doublings = 3,
     .tie_fraction = 0.01,
 };
 

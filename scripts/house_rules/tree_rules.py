@@ -20,7 +20,7 @@ _ARCH_TEST = re.compile(r"__CUDA_ARCH__|\b(arch_)?major\s*(==|!=|<=|>=|<(?!<)|>(
 _FOREIGN = re.compile(r"\btorch\b|\b[Pp]ython\b|pybind|\bPy[A-Z][A-Za-z]*_\w+")
 # Written so that this file does not match itself.
 _WORDS = [
-    (re.compile(r"/wor[k]/|/roo[t]/|/hom[e]/\w"), "a path of one machine"),
+    (re.compile(r"/wor[k]/|/roo[t]/"), "a path of one machine"),
     (re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b"), "an unfinished mark; finish it or write an issue"),
     (re.compile(r"\bpyp[i]\b|pythonhoste[d]|anacond[a]\.org", re.IGNORECASE), "a registry host"),
     (re.compile(r"\b(A[I]|codin[g]) (agen[t]|assistan[t])|\bworkplac[e]\b", re.IGNORECASE), "not about the project"),

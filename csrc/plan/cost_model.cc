@@ -11,20 +11,28 @@ namespace {
 
 // A shape cut into tiles and clusters.
 struct Tiling {
-    double m_tiles, n_tiles;  // whole clusters' worth
+    double m_tiles, n_tiles;  // whole clusters' worth, m of all groups
+    double rows;              // of D, of all groups
     double k_blocks;
     double slots;  // clusters that run at once
     double waves;
     double loaded_rows;  // rows of A in a tile that memory really delivers
 };
 
+// Rows whose tiles are cut together, and how many such sets: only masked groups are cut each for itself.
+GroupRows tiled_rows(const Fp8GemmShape& shape) {
+    return shape.groups.grouping == Grouping::kMasked ? group_rows(shape) : GroupRows{shape.m, 1};
+}
+
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const int64_t clusters_m = ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m);
+    const GroupRows cut = tiled_rows(shape);
+    const int64_t clusters_m = cut.count * ceil_div<int64_t>(cut.rows, int64_t(c.block_m) * c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = std::max(1, arch.sm_count / (c.cluster_m * c.cluster_n));
     Tiling t{};
     t.m_tiles = double(clusters_m * c.cluster_m);
     t.n_tiles = double(clusters_n * c.cluster_n);
+    t.rows = double(cut.rows) * double(cut.count);
     t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
     t.slots = double(slots);
     t.waves = double(ceil_div(clusters_m * clusters_n, slots));
@@ -73,15 +81,15 @@ double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
 }
 
 // Bytes of D, and of C where there is one.
-double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape) {
-    return double(shape.m) * double(shape.n) * d_element_bytes(c) * (c.has_c ? 2 : 1);
+double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling& t) {
+    return t.rows * double(shape.n) * d_element_bytes(c) * (c.has_c ? 2 : 1);
 }
 
 // Bytes the SMs draw from L2: each tile row of A for every tile column not sharing it, and the reverse.
 double l2_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling& t) {
-    const double a = double(shape.m) * shape.k * t.n_tiles / c.cluster_n;
+    const double a = t.rows * shape.k * t.n_tiles / c.cluster_n;
     const double b = double(shape.n) * shape.k * t.m_tiles / c.cluster_m;
-    return a + b + output_bytes(c, shape);
+    return a + b + output_bytes(c, shape, t);
 }
 
 // The p-norm: near the largest, a little above it where several are close.
@@ -103,6 +111,25 @@ int64_t planning_m(int64_t m) {
     return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
 }
 
+GroupRows group_rows(const Fp8GemmShape& shape) {
+    const GroupShape& groups = shape.groups;
+    switch (groups.grouping) {
+        case Grouping::kDense:
+            break;
+        case Grouping::kContiguous: {
+            // No more groups have rows than there are places to start one.
+            const int64_t places = ceil_div(shape.m, groups.alignment);
+            const int64_t count = std::clamp<int64_t>(groups.count, 1, places);
+            return {ceil_div(shape.m, count), count};
+        }
+        case Grouping::kMasked:
+            // Nobody knows: all rows are wanted.
+            return {groups.expected_m == 0 ? shape.m : std::min(planning_m(groups.expected_m), shape.m),
+                    groups.count};
+    }
+    return {shape.m, 1};
+}
+
 CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& asked,
                   const ArchSpec& arch) {
     Fp8GemmShape shape = asked;
@@ -113,9 +140,9 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
 
     CostParts parts;
     parts.math = (t.waves * t.k_blocks * block_cycles(cost, c, t) + (t.waves - 1) * epilogue) / cycles_per_us;
-    parts.power = 2.0 * double(shape.m) * double(shape.n) * double(shape.k) / (arch.fp8_tflops * 1e6);
+    parts.power = 2.0 * t.rows * double(shape.n) * double(shape.k) / (arch.fp8_tflops * 1e6);
     parts.dram =
-        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape)) / (arch.dram_tb_per_s * 1e6);
+        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape, t)) / (arch.dram_tb_per_s * 1e6);
     parts.l2 = l2_bytes(c, shape, t) / (arch.l2_tb_per_s * 1e6);
     parts.overhead = cost.launch_us + (cost.fill + epilogue + cost.drain) / cycles_per_us;
     parts.total = join(cost, parts) + parts.overhead;

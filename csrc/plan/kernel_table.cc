@@ -26,8 +26,10 @@ constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 1, 8, 256},  {1, 1, 2, 8, 12
 constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256}, {1, 1, 2, 8, 128},
                                            {1, 1, 4, 8, 64},  {2, 1, 1, 24, 256},
                                            {2, 1, 2, 24, 64}, {2, 2, 1, 48, 256, kPartsSerialised}};
-constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts};
-constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts};
+constexpr GroupingRow kSm90Groupings[] = {
+    {Grouping::kDense, 2, false}, {Grouping::kContiguous, 1, true}, {Grouping::kMasked, 1, false}};
+constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
+constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts, kSm90Groupings};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,

@@ -12,17 +12,19 @@ class ContiguousSchedule : public DenseSchedule<kBlockM, kBlockN, 1, kClusterN> 
   public:
     DG_DEVICE ContiguousSchedule(uint32_t m, uint32_t n, const RasterArgs& raster, uint32_t cluster_rank,
                                  const GroupArgs& groups)
-        : Base(m, n, raster, cluster_rank), layout_(groups.layout) {}
+        : Base(m, n, raster, cluster_rank), groups_(groups) {}
 
     DG_DEVICE bool next(Tile& tile) {
         if (!Base::next(tile)) return false;
-        tile.group = layout_[tile.m_idx];
+        // A group that does not exist is none: no layout makes the kernel leave its buffers.
+        const int32_t group = groups_.layout[tile.m_idx];
+        tile.group = group < static_cast<int32_t>(groups_.count) ? group : -1;
         return true;
     }
 
   private:
     using Base = DenseSchedule<kBlockM, kBlockN, 1, kClusterN>;
-    const int32_t* layout_;
+    const GroupArgs& groups_;
 };
 
 }  // namespace deep_gemm

@@ -39,6 +39,13 @@ struct Fp8GemmContext {
 
     // Stages a tile takes: K is rounded up to whole stages, whose excess is loaded as zeros.
     DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kConfig.k_blocks * kBlockK); }
+    // Whether there is anything to multiply: rows of no group have no B, and masked problems may come without K.
+    DG_DEVICE bool has_product(const Tile& tile) const {
+        if constexpr (kConfig.grouping == Grouping::kDense)
+            return true;
+        else
+            return kConfig.grouping == Grouping::kContiguous ? tile.group >= 0 : args.k > 0;
+    }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
     // A fresh walk over this CTA's tiles.
     DG_DEVICE auto schedule() const {

@@ -15,7 +15,7 @@
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
 //   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
 //
-// The contract guarantees: K > 0, M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
+// The contract guarantees: K > 0 (kMasked: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -77,7 +77,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
-        if (tile.group < 0) continue;  // nothing to multiply
+        if (!ctx.has_product(tile)) continue;
         for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
@@ -106,7 +106,7 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
-        if (tile.group < 0) continue;  // nothing to multiply
+        if (!ctx.has_product(tile)) continue;
         copier.restart(tile.n_idx, tile.group);
         for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
@@ -149,12 +149,12 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
-        if (tile.group >= 0) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, tile.group);
+        if (ctx.has_product(tile)) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, tile.group);
     };
     restart();
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        if (tile.group >= 0) math.run();
+        if (ctx.has_product(tile)) math.run();
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();

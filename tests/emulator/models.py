@@ -71,11 +71,23 @@ def gemm_sm100(a: np.ndarray, b: np.ndarray, sfa: np.ndarray, sfb: np.ndarray) -
     return d
 
 
-def swizzle(address: int, span: int) -> int:
-    """XOR of the 16-byte chunk index with the row within the swizzle atom."""
-    chunks = span // 16
-    row = address // 128
-    return address if span == 0 else address ^ ((row % chunks if chunks == 8 else row % 8 // (8 // chunks) if False else row % chunks) * 16)
+def swizzle(address: np.ndarray, span: int) -> np.ndarray:
+    """Exchanges 16-byte chunks within 128-byte lines: XOR with the line's number, as far as the span reaches."""
+    return address if span == 0 else address ^ (address // 128 % (span // 16)) * 16
+
+
+def operand(window: np.ndarray, descriptor: int, rows: int, chunks: int, mn_major: bool) -> np.ndarray:
+    """Bytes [line, 16 * chunks] of a wgmma operand: lines are rows (K-major) or k (MN-major)."""
+    start, lbo, sbo = ((descriptor >> shift & 0x3FFF) * 16 for shift in (0, 16, 32))
+    span = {0: 0, 1: 128, 2: 64, 3: 32}[descriptor >> 62]
+    line, chunk = np.meshgrid(np.arange(rows), np.arange(chunks), indexing="ij")
+    if span == 0:
+        near, far = (sbo, lbo) if mn_major else (lbo, sbo)
+        address = start + chunk * near + line % 8 * 16 + line // 8 * far
+    else:
+        inside = chunk * 16
+        address = swizzle(start + inside % span + inside // span * (lbo if mn_major else span) + line % 8 * span + line // 8 * sbo, span)
+    return window[address[:, :, None] + np.arange(16)].reshape(rows, 16 * chunks)
 
 
 def tma_box(tensor: np.ndarray, box: tuple[int, ...], start: tuple[int, ...], fill: int = 0) -> np.ndarray:

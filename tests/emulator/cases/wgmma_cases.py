@@ -3,11 +3,27 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import dataclass
 
 from cases.wgmma_text import wgmma_function
 from harness.case import Case, Pointer, i32, random_bytes, random_e4m3
 
 WINDOW = 64 * 1024
+
+
+@dataclass(frozen=True)
+class WgmmaCase(Case):
+    """Carries what a model needs to know."""
+
+    n: int = 0
+    k: int = 0
+    types: str = ""
+    registers: bool = False
+    negates_a: bool = False
+    mn_major: bool = False
+    accumulate: bool = True
+    pairs: tuple[tuple[int, int], ...] = ()
+
 
 # Every CTA takes one pair of descriptors. The window of shared memory is filled from `data`.
 _KERNEL = """
@@ -46,8 +62,9 @@ def _case(name: str, data: bytes, pairs: list[tuple[int, int]], *, n: int, k: in
     }
     source = wgmma_function(n, k, types, a_registers=registers, half=half, tail=tail) + _KERNEL % values
     flat = [value for pair in pairs for value in pair]
-    return Case(
-        name=name, source=source, shared=WINDOW, grid=(len(pairs),),
+    return WgmmaCase(
+        name=name, source=source, shared=WINDOW, grid=(len(pairs),), n=n, k=k, types=types, registers=registers, negates_a=tail.startswith("-1"),
+        mn_major=tail.endswith("1, 1, 1, 1"), accumulate=accumulate, pairs=tuple(pairs),
         buffers={"data": data, "descriptors": struct.pack(f"<{len(flat)}Q", *flat), "c": c, "out": bytes(len(pairs) * 128 * count * 4)},
         params=(Pointer("data"), Pointer("descriptors"), Pointer("c"), Pointer("out"), i32(int(accumulate))), outputs=("out",))
 

@@ -38,8 +38,8 @@ void finish_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream
                     {.data = p.c, .pitch_bytes = p.c_row_stride * element_bytes(p.d_dtype)}, stream);
 }
 
-// Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known on
-// the device alone: there a kernel writes the zeros.
+// Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known
+// on the device alone: there a kernel writes the zeros.
 bool has_no_product(const Fp8GemmProblem& p) {
     return p.groups.grouping != Grouping::kMasked && (p.k == 0 || p.groups.count == 0);
 }

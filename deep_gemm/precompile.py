@@ -30,15 +30,8 @@ class BreakPoint:
     n: int
     k: int
     config: Dict[str, Any]
+    config_text: str
     text: str  # the plan at this M, for people
-
-
-def kernel_text(config: Dict[str, Any]) -> str:
-    """A configuration in a few words: tile, warpgroups, cluster, and what distinguishes its arithmetic."""
-    tile = f"{config['block_m']}x{config['block_n']} tile, {config['num_stages']} stages"
-    cluster = f"cluster {config['cluster_m']}x{config['cluster_n']}"
-    arithmetic = f"{config['sfb_granularity']} {config['d_dtype']}{' + C' if config['has_c'] else ''}"
-    return f"{tile}, {cluster}, {arithmetic}"
 
 
 @dataclass(frozen=True)
@@ -109,16 +102,18 @@ def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: 
     for one_n, one_k in product(extents(n, "n"), extents(k, "k")):
         for point in _C.fp8_gemm_break_points(one_n, one_k, first, last, **options):
             plan = _C.plan_fp8_gemm(point["m"], one_n, one_k, config=point["config"], **options)
-            points.append(BreakPoint(point["m"], one_n, one_k, point["config"], plan["text"]))
+            points.append(BreakPoint(point["m"], one_n, one_k, point["config"], plan["config_text"], plan["text"]))
     return points
 
 
-def build(target: Target, points: Sequence[BreakPoint], jobs: int, report: Callable[[int, int, BuiltKernel], None]):
+def build(
+    target: Target, points: Sequence[BreakPoint], jobs: int, report: Callable[[int, int, BuiltKernel], None]
+) -> List[BuiltKernel]:
     """Builds the distinct kernels of `points` on `jobs` threads; calls `report(done, total, kernel)` after each."""
     sources: Dict[Tuple[str, str], str] = {}
     for point in points:
         source = _C.print_fp8_gemm_source(point.config, target.planning())
-        sources.setdefault((source["entry"], source["text"]), kernel_text(point.config))
+        sources.setdefault((source["entry"], source["text"]), point.config_text)
 
     def build_one(entry: str, text: str) -> BuiltKernel:
         start = time.perf_counter()

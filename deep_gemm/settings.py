@@ -21,7 +21,8 @@ def get_num_sms() -> int:
 
 
 def set_tc_util(percent: int) -> None:
-    """Sets the tensor-core utilisation that a GEMM should aim at, 0 to 100; 0 reads back as 100. A hint."""
+    """Sets the tensor-core utilisation that a GEMM should aim at, 0 to 100; 0 reads back as 100. A hint that
+    the planner does not follow yet."""
     _C.set_tc_util(percent)
 
 
@@ -41,7 +42,7 @@ def get_pdl() -> bool:
 
 
 def set_block_size_multiple_of(value: Union[int, Tuple[int, int]]) -> None:
-    """Asks for tile sizes that are multiples of `value`, or of (m, n). A hint."""
+    """Asks for tile sizes that are multiples of `value`, or of (m, n). A hint that the planner does not follow yet."""
     _C.set_block_size_multiple_of(value)
 
 

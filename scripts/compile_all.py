@@ -53,9 +53,8 @@ def job_of(plan: dict) -> Job:
     from deep_gemm import _C
 
     source = _C.print_fp8_gemm_source(plan["config"])
-    label = plan["text"].split("us", 1)[1].split("grid=")[0].strip()
     arch = _C.planning_arch()
-    return Job(label, source["entry"], source["text"], plan["smem_bytes"], arch["major"], arch["minor"])
+    return Job(plan["config_text"], source["entry"], source["text"], plan["smem_bytes"], arch["major"], arch["minor"])
 
 
 def golden_plans() -> list[dict]:

@@ -1,4 +1,5 @@
-// Arguments that the FP8 GEMMs share, from Python objects into the call. All throw Error, naming the argument.
+// Arguments that the FP8 GEMMs share, from Python objects into the call. All throw Error, naming the
+// argument.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -24,8 +25,8 @@ int64_t read_integer(PyObject* object, const char* name);
 // The current stream of the tensor's device; null on the CPU.
 void* stream_of(PyObject* tensor, const TensorView& view);
 
-// The operand of this rank as `nt` sees it, its last two dimensions exchanged. Other ranks stay as they came: the
-// contract refuses them by their own shape.
+// The operand of this rank as `nt` sees it, its last two dimensions exchanged. Other ranks stay as they came:
+// the contract refuses them by their own shape.
 inline TensorView k_last(const TensorView& view, int rank) {
     return view.rank == rank ? view.transposed(rank - 2, rank - 1) : view;
 }

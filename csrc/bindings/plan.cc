@@ -161,6 +161,7 @@ py::dict plan_to(const Fp8GemmPlan& plan) {
         py::dict(py::arg("group") = plan.raster.group, py::arg("bands_along_n") = plan.raster.bands_along_n);
     out["estimate_us"] = plan.estimate_us;
     out["text"] = describe(plan);
+    out["config_text"] = describe(plan.config);
     return out;
 }
 

@@ -163,7 +163,8 @@ Recipe check_kinds(const Fp8Operands& call, const Forms& forms, int arch_major) 
     if (forms.d_dtypes[0] == forms.d_dtypes[1])
         expect(call.d, "d").dtype({forms.d_dtypes[0]}, "allocate the output of a grouped GEMM in it");
     else
-        expect(call.d, "d").dtype({forms.d_dtypes[0], forms.d_dtypes[1]}, "allocate the output in one of these");
+        expect(call.d, "d")
+            .dtype({forms.d_dtypes[0], forms.d_dtypes[1]}, "allocate the output in one of these");
     return checked_recipe(call, arch_major);
 }
 
@@ -190,8 +191,7 @@ void check_shapes(const Fp8Operands& call, const Forms& forms, const Recipe& rec
                forms.a.rank == 3
                    ? "G and K come from a, and b is seen as `nt` sees it: check the layout letters"
                    : "K comes from a, and b is seen as `nt` sees it: check the layout letters");
-    expect(call.d, "d")
-        .shape(Dimensions(forms.d, groups, m, n).extents(), "M comes from a, N from b");
+    expect(call.d, "d").shape(Dimensions(forms.d, groups, m, n).extents(), "M comes from a, N from b");
     expect(call.sfa, kSfaName)
         .shape(Dimensions(forms.sfa, groups, m, k_blocks).extents(),
                "one factor per row of a and 128 of K, as `nt` sees them");
@@ -277,7 +277,8 @@ Fp8GemmProblem check_operands(const Fp8Operands& call, Grouping grouping, int ar
     problem.d = call.d.data;
     problem.d_row_stride = output_row_stride(call.d);
     if (forms.d.rank == 3)
-        problem.d_group_stride = call.d.shape[0] > 1 ? call.d.stride[0] : call.d.rows() * problem.d_row_stride;
+        problem.d_group_stride =
+            call.d.shape[0] > 1 ? call.d.stride[0] : call.d.rows() * problem.d_row_stride;
     return problem;
 }
 

@@ -19,9 +19,9 @@ struct RecipePart {
     int gran_mn, gran_k;
 };
 
-// The arguments as they came, before any check. Layout letters are already applied: as `nt` sees them, a [M,K],
-// b [N,K], d [M,N], sfa [M, ceil(K/128)], sfb [ceil(N/gran_n), ceil(K/128)], each with a leading dimension of
-// groups where the grouping has them (problem/fp8_gemm.h).
+// The arguments as they came, before any check. Layout letters are already applied: as `nt` sees them, a
+// [M,K], b [N,K], d [M,N], sfa [M, ceil(K/128)], sfb [ceil(N/gran_n), ceil(K/128)], each with a leading
+// dimension of groups where the grouping has them (problem/fp8_gemm.h).
 struct Fp8Operands {
     TensorView a, sfa, b, sfb, d;
     std::optional<Recipe> recipe;
@@ -34,8 +34,9 @@ struct Fp8Operands {
 // CPU.
 Device device_of(const Fp8Operands& call);
 
-// Checks the operands, D and the recipe, all on one device, by the rules of `arch_major` and of the grouping; returns their part of
-// the problem (groups.layout and what only one grouping has are left out). Touches no memory. Throws Error.
+// Checks the operands, D and the recipe, all on one device, by the rules of `arch_major` and of the grouping;
+// returns their part of the problem (groups.layout and what only one grouping has are left out). Touches no
+// memory. Throws Error.
 Fp8GemmProblem check_operands(const Fp8Operands& call, Grouping grouping, int arch_major);
 
 // D shares no byte with an input, `name`.

@@ -35,7 +35,8 @@ void check_alignment(int64_t alignment) {
 void check_psum(const ContiguousFp8GemmCall& call) {
     if (call.use_psum_layout)
         refuse("use_psum_layout",
-               "False, got True: layouts of group ends are not built yet; pass the group of each row, int32 [M]");
+               "False, got True: layouts of group ends are not built yet; pass the group of each row, int32 "
+               "[M]");
     if (call.expected_m_for_psum_layout)
         refuse("expected_m_for_psum_layout", "None without use_psum_layout, got {}; leave it out",
                *call.expected_m_for_psum_layout);

@@ -1,5 +1,5 @@
-// The contract of m_grouped_fp8_gemm_{nt,nn}_contiguous and m_grouped_fp8_gemm_nt_masked: the arguments as they
-// came -> a valid Fp8GemmProblem, or a refusal.
+// The contract of m_grouped_fp8_gemm_{nt,nn}_contiguous and m_grouped_fp8_gemm_nt_masked: the arguments as
+// they came -> a valid Fp8GemmProblem, or a refusal.
 #pragma once
 
 #include <optional>

@@ -38,8 +38,8 @@ void finish_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream
                     {.data = p.c, .pitch_bytes = p.c_row_stride * element_bytes(p.d_dtype)}, stream);
 }
 
-// Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known on
-// the device alone: there a kernel writes the zeros.
+// Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known
+// on the device alone: there a kernel writes the zeros.
 bool has_no_product(const Fp8GemmProblem& p) {
     return p.groups.grouping != Grouping::kMasked && (p.k == 0 || p.groups.count == 0);
 }
@@ -86,28 +86,28 @@ ScaleArgs scale_args(const ScaleView& s) {
 Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
-    Fp8GemmArgs args{.a = {},
-                     .b = {},
-                     .d = output_map(p, config),
-                     .sfa = scale_args(p.sfa),
-                     .sfb = scale_args(p.sfb),
-                     .c = p.c,
-                     .c_stride_m = p.c_row_stride,
-                     .m = static_cast<uint32_t>(p.m),
-                     .n = static_cast<uint32_t>(p.n),
-                     .k = static_cast<uint32_t>(p.k),
-                     .a_slices = slices,
-                     .raster = ready.raster,
-                     .groups = {p.groups.layout, static_cast<uint32_t>(p.groups.count), 0},
-                     .output = {p.d, p.d_row_stride, p.d_group_stride}};
-    if (p.k == 0) {  // nothing is loaded, and no map can describe it
-        args.a = args.b = args.d;
-        return args;
+    TensorMap a, b;
+    if (p.k > 0) {
+        a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)),
+                        map_groups(p, p.d_groups()));
+        b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
+                        map_groups(p, p.groups.count));
     }
-    args.a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)), map_groups(p, p.d_groups()));
-    args.b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
-                         map_groups(p, p.groups.count));
-    return args;
+    const TensorMap d = output_map(p, config);
+    return {.a = p.k > 0 ? a : d,  // without K nothing is loaded, and no map could describe it
+            .b = p.k > 0 ? b : d,
+            .d = d,
+            .sfa = scale_args(p.sfa),
+            .sfb = scale_args(p.sfb),
+            .c = p.c,
+            .c_stride_m = p.c_row_stride,
+            .m = static_cast<uint32_t>(p.m),
+            .n = static_cast<uint32_t>(p.n),
+            .k = static_cast<uint32_t>(p.k),
+            .a_slices = slices,
+            .raster = ready.raster,
+            .groups = {p.groups.layout, static_cast<uint32_t>(p.groups.count), 0},
+            .output = {p.d, p.d_row_stride, p.d_group_stride}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

@@ -1,4 +1,5 @@
-// fp8_gemm_{nt,nn,tn,tt} and the GEMMs over groups of rows: the five calls in order, and the empty-problem rules.
+// fp8_gemm_{nt,nn,tn,tt} and the GEMMs over groups of rows: the five calls in order, and the empty-problem
+// rules.
 #pragma once
 
 #include "contract/fp8_gemm.h"
@@ -18,8 +19,8 @@ using contract::RecipePart;
 // config compiles.
 void fp8_gemm(const Fp8GemmCall& call);
 
-// The same for m_grouped_fp8_gemm_{nt,nn}_contiguous and m_grouped_fp8_gemm_nt_masked. Which row belongs to which
-// group is read where the tensors live, when the kernel runs.
+// The same for m_grouped_fp8_gemm_{nt,nn}_contiguous and m_grouped_fp8_gemm_nt_masked. Which row belongs to
+// which group is read where the tensors live, when the kernel runs.
 void m_grouped_fp8_gemm_contiguous(const ContiguousFp8GemmCall& call);
 void m_grouped_fp8_gemm_masked(const MaskedFp8GemmCall& call);
 

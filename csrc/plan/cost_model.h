@@ -67,7 +67,8 @@ inline constexpr CostConstants kSm90Cost{
 // multiple of 8 up to one wgmma tile, of 64 beyond.
 int64_t planning_m(int64_t m);
 
-// A grouped problem as estimates see it: `count` matrices of B, each multiplied with `rows` rows of A. Dense: one.
+// A grouped problem as estimates see it: `count` matrices of B, each multiplied with `rows` rows of A. Dense:
+// one.
 struct GroupRows {
     int64_t rows, count;
 };

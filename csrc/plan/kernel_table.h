@@ -28,7 +28,7 @@ std::span<const Fp8GemmKernel> fp8_gemm_kernels();
 // The row of a kernel, or an Error that lists the rows there are.
 const Fp8GemmKernel& kernel_for(ScaleGranularity sfb_granularity, Dtype d_dtype, const ArchSpec& arch);
 
-// One line per row: "SM90: recipe (1, 128, 128), D bf16 or f32".
+// A clause for each row: "SM90 with SFB per_block, D bf16 or f32; ...".
 std::string supported_fp8_gemms();
 
 }  // namespace deep_gemm::plan

@@ -28,10 +28,11 @@ struct OperandView {
 // How the rows are divided among groups, each with its own B (types.h says what each grouping means).
 struct Groups {
     Grouping grouping = Grouping::kDense;
-    int64_t count = 1;                // matrices of B
-    const int32_t* layout = nullptr;  // kContiguous: [m], the group of each row; kMasked: [count], wanted rows
-    int64_t expected_m = 0;           // kMasked: a guess of the wanted rows of a group, for planning alone
-    int64_t alignment = 0;            // kContiguous: groups start at multiples of it
+    int64_t count = 1;  // matrices of B
+    const int32_t* layout =
+        nullptr;             // kContiguous: [m], the group of each row; kMasked: [count], wanted rows
+    int64_t expected_m = 0;  // kMasked: a guess of the wanted rows of a group, for planning alone
+    int64_t alignment = 0;   // kContiguous: groups start at multiples of it
     bool operator==(const Groups&) const = default;
 };
 

@@ -93,8 +93,8 @@ void dense(const Fp8GemmProblem& p) {
     }
 }
 
-// Rows of D that are multiplied with one matrix of B; of a contiguous problem counted through, of a masked one
-// within the group.
+// Rows of D that are multiplied with one matrix of B; of a contiguous problem counted through, of a masked
+// one within the group.
 struct RowRange {
     int64_t first, count;
     int64_t group;  // negative: of no group, D is zero

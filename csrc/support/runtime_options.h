@@ -8,7 +8,7 @@ namespace deep_gemm {
 
 struct RuntimeOptions {
     uint16_t num_sms = 0;           // 0: all of the device's SMs
-    uint16_t block_m_multiple = 1;  // a hint to the planner
+    uint16_t block_m_multiple = 1;  // a hint, which the planner does not follow yet
     uint16_t block_n_multiple = 1;
     uint8_t tc_util = 0;   // percent; 0 means 100
     bool pdl : 1 = false;  // programmatic dependent launch

@@ -25,5 +25,5 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"best       {choice['best']['text']}")
     for plan in choice["runners_up"][:1]:
         print(f"runner-up  {plan['text']}")
-    print(f"{len(choice['runners_up'])} scored below it, {len(choice['rejected'])} rejected; --all lists them")
+    print(f"{len(choice['runners_up'])} other candidates could run it, {len(choice['rejected'])} were rejected; --all lists them")
     return 0

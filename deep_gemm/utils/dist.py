@@ -17,8 +17,7 @@ _local_rank: int | None = None
 def init_dist(local_rank: int, num_local_ranks: int) -> tuple[int, int, dist.ProcessGroup]:
     """Join the default process group and take one device.
 
-    Environment: ``MASTER_ADDR`` (first 127.0.0.1), ``MASTER_PORT`` (first 8361), and, counting *nodes* and
-        not
+    Environment: ``MASTER_ADDR`` (first 127.0.0.1), ``MASTER_PORT`` (first 8361), and, counting *nodes* and not
     processes, ``WORLD_SIZE`` (first 1) and ``RANK`` (first 0).
 
     Args:

@@ -73,7 +73,7 @@ MUTATIONS = (
              "one(low[l]) << element_bits(c.to) | one(high[l])"),
     Mutation("stmatrix.trans as plain", "simt/matrix_moves.cc", "(i.mode ? rows[q][p] : rows[p][q]) = uint16_t(value);", "rows[p][q] = uint16_t(value);"),
     Mutation("layout F contiguous", "async/tcgen05_mma.cc", "uint32_t(m / 16 * 32 + m % 16)", "uint32_t(m)"),
-    Mutation("scale id ignored", "async/tcgen05_mma.cc", "row, what) >> (8 * id) & 0xFF", "row, what) & 0xFF"),
+    Mutation("scale id ignored", "async/tcgen05_mma.cc", "row) >> (8 * source.id) & 0xFF", "row) & 0xFF"),
     Mutation("SFA and SFB ids exchanged", "async/instruction_descriptor.cc", "i.sfb_id = int(bits >> 4 & 3);\n        i.sfa_id = int(bits >> 29 & 3);",
              "i.sfa_id = int(bits >> 4 & 3);\n        i.sfb_id = int(bits >> 29 & 3);"),
     Mutation("UE8M0 bias off by one", "tensor/fused_dot.cc", "int32_t(ue8m0) - 127", "int32_t(ue8m0) - 126"),

@@ -13,7 +13,7 @@ import deep_gemm
 PACKAGE = Path(deep_gemm.__file__).resolve().parent
 INCLUDE = next(folder for folder in (PACKAGE / "include", PACKAGE.parent / "include") if folder.is_dir())
 SMALL_GEMM = """
-import torch
+import os, torch
 def small_gemm(library, m=4, n=8, k=128):
     a = (torch.ones(m, k).to(torch.float8_e4m3fn), torch.full((m, 1), 0.5))
     b = (torch.ones(n, k).to(torch.float8_e4m3fn), torch.ones(1, 1))
@@ -45,18 +45,22 @@ def vendored(tmp_path_factory):
     return folder
 
 
-def test_a_renamed_copy_works_and_never_asks_for_the_original(vendored):
+def test_a_renamed_copy_works_and_never_asks_for_the_original(vendored, tmp_path):
     run(
         """
 import sys, vendor.parts.gemm as gemm
 small_gemm(gemm)
+torch.compile(lambda: small_gemm(gemm), backend="aot_eager")()
 try:
     gemm.fp8_gemm_nt(1, 2, 3)
 except gemm.DeepGemmError as error:
     assert type(error).__module__ == "vendor.parts.gemm.errors", type(error)
+assert len(gemm.compile(m=64, n=576, k=512)) == 1
+assert gemm._C.jit_report()["include_root"] == os.path.join(os.path.dirname(gemm.__file__), "include")
 assert not any(name == "deep_gemm" or name.startswith("deep_gemm.") for name in sys.modules)
 """,
         vendored,
+        DG_JIT_CACHE_DIR=str(tmp_path),
     )
 
 
@@ -79,26 +83,35 @@ assert torch.ops.vendor_parts_gemm.fp8_gemm_nt is not torch.ops.other_gemm.fp8_g
     )
 
 
-def test_import_loads_no_driver_and_no_compiler():
-    out = run(
+def test_import_loads_no_driver_no_compiler_and_nothing_heavy():
+    run(
         """
+import sys
+def libraries():
+    with open("/proc/self/maps") as maps:
+        return {line.split()[-1] for line in maps if ".so" in line}
+modules, mapped = set(sys.modules), libraries()
 import deep_gemm
 assert not torch.cuda.is_initialized()
-with open("/proc/self/maps") as maps:
-    text = maps.read()
-print([name for name in ("libcuda.so", "libnvrtc") if name in text])
+added = [path for path in libraries() - mapped if "libnvrtc" in path or "libcuda" in path]
+heavy = {"triton", "torch._dynamo", "torch._inductor", "torch.distributed.nn", "setuptools"} & (set(sys.modules) - modules)
+assert not added and not heavy, (added, heavy)
 """,
         PATH="/nonexistent",
         DG_DRIVER_LIBRARY="libnone.so.9",
     )
-    before = run('print([n for n in ("libcuda.so", "libnvrtc") if n in open("/proc/self/maps").read()])')
-    assert out.splitlines()[-1] == before.splitlines()[-1], "importing loaded more than PyTorch does"
+
+
+def test_import_needs_no_environment():
+    done = subprocess.run([sys.executable, "-c", "import deep_gemm; print(deep_gemm.__version__)"], text=True, timeout=300,
+                          env={"PYTHONPATH": str(PACKAGE.parent), "PATH": ""}, capture_output=True)
+    assert done.stdout.strip() == deep_gemm.__version__, done.stderr
 
 
 def test_a_fork_after_import_works_in_both_processes():
     run(
         """
-import os, deep_gemm
+import deep_gemm
 small_gemm(deep_gemm)
 torch.set_num_threads(1)
 child = os.fork()
@@ -120,7 +133,7 @@ assert not deep_gemm.get_pdl()
 def test_environment_is_read_at_first_use_not_at_import(tmp_path):
     out = run(
         """
-import os, deep_gemm
+import deep_gemm
 os.environ["DG_DRIVER_LIBRARY"] = "libset_late.so"
 try:
     deep_gemm.get_num_sms()

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_the_report_is_printed(tmp_path):
     rows = tmp_path / "rows.json"
     rows.write_text(json.dumps(measured_rows(lambda i, plan: plan["estimate_us"])))
     command = [sys.executable, str(SCRIPTS / "fit_cost_model.py"), str(rows), "--limits", "--set", "l2_tb_per_s=6"]
-    ran = subprocess.run(command, capture_output=True, text=True, env=None)
+    environment = {**os.environ, "PYTHONPATH": str(Path(_C.__file__).parents[1])}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0 and "1 shapes: the pick is" in ran.stdout and "dram=" in ran.stdout, ran.stderr
 
 

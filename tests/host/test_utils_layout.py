@@ -263,7 +263,6 @@ def test_layout_functions_can_be_traced():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_gpu_layouts_are_the_cpu_layouts():
     sf, sizes = powers(130, 6), torch.tensor([4000, 0, 160], dtype=torch.int32)
     for on_gpu, on_cpu in (

@@ -255,7 +255,6 @@ def test_refusals_are_runtime_errors_that_say_what_was_expected(call):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("use_ue8m0", [False, True])
 def test_gpu_bytes_are_the_cpu_bytes(use_ue8m0: bool):
     x = hard_matrix(256, 300)

@@ -147,11 +147,13 @@ DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column,
         ptx::tma_store_3d(d, box, column, row, kGrouping == Grouping::kMasked ? group : 0);
 }
 
-// Stages and stores boxes kFirst .. kFirst + kCount - 1 of a warpgroup's waves (row by row of 64). All its threads take part.
-template <StoreConfig kConfig, int kFirst, int kCount, typename Args, int kWaves>
+// Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
+// threads take part.
+template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
                            ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     constexpr int kBoxesInRow = kConfig.block_n / kConfig.columns;
+    constexpr int kCount = min_of(kConfig.boxes, kWaves * kBoxesInRow - kFirst);
     const uint32_t lane = ptx::lane_id(), warp_row = threadIdx.x / 32 % 4 * 16;
     const bool storing_thread = threadIdx.x % kWarpgroupThreads == 0;
     if (storing_thread) ptx::bulk_wait_group_read<0>();
@@ -186,9 +188,8 @@ DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.
                           ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
     if constexpr (kFirst < kBoxes) {
-        constexpr int kCount = min_of(kConfig.boxes, kBoxes - kFirst);
-        store_boxes<kConfig, kFirst, kCount>(args, sums, tile, staging, row, barrier_id);
-        store_sums<kConfig, kFirst + kCount>(args, sums, tile, staging, row, barrier_id);
+        store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
+        store_sums<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
     }
 }
 

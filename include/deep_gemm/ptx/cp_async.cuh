@@ -39,7 +39,7 @@ DG_DEVICE void tma_store_2d(const TensorMap& map, SmemAddr source, int32_t inner
                  : "memory");
 }
 
-// The same three in three dimensions: columns, rows, groups.
+// PTX ISA: cp.async.bulk.tensor, as above, in three dimensions. PTX 8.0, sm_90: columns, rows, groups.
 DG_DEVICE void tma_load_3d(const TensorMap& map, SmemAddr destination, SmemAddr barrier, int32_t inner, int32_t outer,
                            int32_t group, uint64_t cache_policy) {
     asm volatile(
@@ -58,6 +58,7 @@ DG_DEVICE void tma_load_3d_multicast(const TensorMap& map, SmemAddr destination,
         : "memory");
 }
 
+// PTX ISA: cp.async.bulk.tensor, shared::cta to global. PTX 8.0, sm_90. Fences as for two dimensions.
 DG_DEVICE void tma_store_3d(const TensorMap& map, SmemAddr source, int32_t inner, int32_t outer, int32_t group) {
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
                  "r"(inner), "r"(outer), "r"(group), "r"(source)

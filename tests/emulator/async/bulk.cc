@@ -121,7 +121,8 @@ Step wait_group(Exec& x, const Instr& i, LaneMask) {
     return Step::kNext;
 }
 
-void decode_bulk_copy(Decoder& d, bool reduces) {
+void decode_bulk_copy(Decoder& d, CopyForm form) {
+    const bool reduces = form == CopyForm::kReduce;
     BulkCopy copy{};
     copy.reduces = reduces;
     const bool to_shared =
@@ -154,7 +155,7 @@ Step nothing(Exec&, const Instr&, LaneMask) {
 
 void decode_cp(Decoder& d) {
     d.no_destination();
-    const bool reduces = d.take("reduce");
+    const CopyForm form = d.take("reduce") ? CopyForm::kReduce : CopyForm::kPlain;
     d.require("async");
     if (!d.take("bulk")) return decode_cp_async(d);
     if (d.take("commit_group")) return d.set(commit_group);
@@ -168,8 +169,8 @@ void decode_cp(Decoder& d) {
             d.take(q);
         return d.set(nothing);
     }
-    if (d.take("tensor")) return decode_tensor_copy(d, reduces ? CopyForm::kReduce : CopyForm::kPlain);
-    decode_bulk_copy(d, reduces);
+    if (d.take("tensor")) return decode_tensor_copy(d, form);
+    decode_bulk_copy(d, form);
 }
 
 // st.async / red.async: a store to another CTA's shared memory that completes transactions there.
@@ -211,7 +212,8 @@ Step store_async(Exec& x, const Instr& i, LaneMask mask) {
     return Step::kNext;
 }
 
-void decode_async_store(Decoder& d, bool reduces) {
+void decode_async_store(Decoder& d, CopyForm form) {
+    const bool reduces = form == CopyForm::kReduce;
     RemoteStore op{};
     d.require("async");
     d.take_one({"weak", "relaxed"});
@@ -283,10 +285,10 @@ uint64_t reduce_element(uint64_t a, uint64_t b, Reduction op, T type) {
 }  // namespace
 
 void decode_st_async(Decoder& d) {
-    decode_async_store(d, false);
+    decode_async_store(d, CopyForm::kPlain);
 }
 void decode_red_async(Decoder& d) {
-    decode_async_store(d, true);
+    decode_async_store(d, CopyForm::kReduce);
 }
 
 void submit_store(Exec& x, std::function<void()> operation) {

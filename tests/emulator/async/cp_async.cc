@@ -12,19 +12,27 @@
 namespace emu {
 namespace {
 
-void copy_one(Exec& x, int lane, uint32_t target, uint64_t source, uint32_t bytes, uint32_t source_bytes,
-              const Clock& knowledge, uint32_t time) {
-    if (target % bytes || source % bytes) fault("cp.async: addresses must be multiples of %u", bytes);
-    const SharedPlace place = locate_shared(x, target, bytes, "cp.async");
-    Accessor who = x.accessor(lane);
+struct LaneCopy {
+    int lane;
+    uint32_t target, bytes, source_bytes;  // bytes behind source_bytes become zero
+    uint64_t source;
+    uint32_t time;
+    Clock knowledge;
+};
+
+void copy_one(Exec& x, const LaneCopy& c) {
+    if (c.target % c.bytes || c.source % c.bytes)
+        fault("cp.async: addresses must be multiples of %u", c.bytes);
+    const SharedPlace place = locate_shared(x, c.target, c.bytes, "cp.async");
+    Accessor who = x.accessor(c.lane);
     who.actor = x.warp.copy_actor;
-    who.time = time;
-    who.knowledge = &knowledge;
-    shadow_shared(x, place, bytes, Use::kWrite, who);
-    std::memset(place.bytes(), 0, bytes);
-    if (source_bytes == 0) return;
-    x.launch.memory->check(source, source_bytes, "cp.async");
-    std::memcpy(place.bytes(), reinterpret_cast<const void*>(source), source_bytes);
+    who.time = c.time;
+    who.knowledge = &c.knowledge;
+    shadow_shared(x, place, c.bytes, Use::kWrite, who);
+    std::memset(place.bytes(), 0, c.bytes);
+    if (c.source_bytes == 0) return;
+    x.launch.memory->check(c.source, c.source_bytes, "cp.async");
+    std::memcpy(place.bytes(), reinterpret_cast<const void*>(c.source), c.source_bytes);
     ++x.launch.progress;
 }
 
@@ -34,15 +42,13 @@ Step copy(Exec& x, const Instr& i, LaneMask mask) {
     const bool has_source_size = i.operands.size() > 3 && !(i.mode & 1);
     ++x.warp.copy_time;
     for_lanes(mask, [&](int lane) {
-        const auto target = to_shared_address(address_of(x, i.operands[0], lane));
-        const uint64_t source = address_of(x, i.operands[1], lane);
-        const uint32_t given = has_source_size ? uint32_t(x.slot(i.operands[3].slot)[lane]) : bytes;
-        if (given > bytes) fault("cp.async: source size %u exceeds %u", given, bytes);
+        LaneCopy c{lane, 0, bytes, bytes, 0, x.warp.copy_time, x.warp.knowledge};
+        c.target = to_shared_address(address_of(x, i.operands[0], lane));
+        c.source = address_of(x, i.operands[1], lane);
+        if (has_source_size) c.source_bytes = uint32_t(x.slot(i.operands[3].slot)[lane]);
+        if (c.source_bytes > bytes) fault("cp.async: source size %u exceeds %u", c.source_bytes, bytes);
         Exec issue = x;
-        auto run = [issue, lane, target, source, bytes, given, knowledge = x.warp.knowledge,
-                    time = x.warp.copy_time]() mutable {
-            copy_one(issue, lane, target, source, bytes, given, knowledge, time);
-        };
+        auto run = [issue, c]() mutable { copy_one(issue, c); };
         if (x.launch.options.is_async)
             x.warp.copies.push_back(run);
         else

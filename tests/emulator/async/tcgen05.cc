@@ -190,8 +190,7 @@ void decode_commit(Decoder& d) {
     d.set(commit);
 }
 
-void decode_warp_wide(Decoder& d, Handler handler, bool has_group) {
-    if (has_group) d.instr.mode = uint32_t(take_cta_group(d));
+void decode_warp_wide(Decoder& d, Handler handler) {
     d.require("sync");
     d.require("aligned");
     d.take_one({"shared::cta", "shared"});
@@ -200,24 +199,29 @@ void decode_warp_wide(Decoder& d, Handler handler, bool has_group) {
     d.set(handler);
 }
 
+void decode_allocation(Decoder& d, Handler handler) {
+    d.instr.mode = uint32_t(take_cta_group(d));
+    decode_warp_wide(d, handler);
+}
+
 void decode_tcgen05(Decoder& d) {
     switch (d.require_one({"alloc", "dealloc", "relinquish_alloc_permit", "fence::before_thread_sync",
                            "fence::after_thread_sync", "wait::ld", "wait::st", "commit", "ld", "st", "cp",
                            "mma"})) {
         case 0:
-            return decode_warp_wide(d, alloc, true);
+            return decode_allocation(d, alloc);
         case 1:
-            return decode_warp_wide(d, dealloc, true);
+            return decode_allocation(d, dealloc);
         case 2:
-            return decode_warp_wide(d, relinquish, true);
+            return decode_allocation(d, relinquish);
         case 3:
             return d.set(fence_before);
         case 4:
             return d.set(fence_after);
         case 5:
-            return decode_warp_wide(d, wait_load, false);
+            return decode_warp_wide(d, wait_load);
         case 6:
-            return decode_warp_wide(d, wait_store, false);
+            return decode_warp_wide(d, wait_store);
         case 7:
             return decode_commit(d);
         case 8:

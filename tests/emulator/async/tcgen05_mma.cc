@@ -118,39 +118,46 @@ void fill(MmaTile& tile, const RawTile& raw, int depth, const FloatFormat& forma
             tile.set(k, i, raw.bits[size_t(k * raw.count + i)] >> drop, format, sign);
 }
 
+// Where an operand's scale factors are, and whose they are.
+struct ScaleSource {
+    TmemAddress base;
+    int id;
+    const char* name;
+};
+
 // The scale word of a row: lane row % 32, column base + row / 32, the same in all four parts.
-uint32_t scale_word(MmaIssue& issue, Cta& cta, TmemAddress base, int row, const char* what) {
-    const auto column = base.column + uint32_t(row / 32), lane = uint32_t(row % 32);
+uint32_t scale_word(Cta& cta, const ScaleSource& source, int row) {
+    const auto column = source.base.column + uint32_t(row / 32), lane = uint32_t(row % 32);
     const uint32_t word = cta.tmem.word(lane, column);
     for (uint32_t part = 1; part < 4; ++part)
         if (cta.tmem.word(part * 32 + lane, column) != word)
-            fault("%s of row %d: the copies in the four 32-lane parts differ (column %u of CTA %u)", what,
-                  row, column, cta.rank);
+            fault("%s of row %d: the copies in the four 32-lane parts differ (column %u of CTA %u)",
+                  source.name, row, column, cta.rank);
     return word;
 }
 
-void check_scales(MmaIssue& issue, Cta& cta, TmemAddress base, int rows, const char* what) {
+void check_scales(MmaIssue& issue, Cta& cta, const ScaleSource& source, int rows) {
     const auto columns = uint32_t((rows + 31) / 32);
-    check_allocated(cta, base.column, columns, what);
-    shadow_tmem(issue.x, {cta, 0xF, base.column, columns}, Use::kRead,
+    check_allocated(cta, source.base.column, columns, source.name);
+    shadow_tmem(issue.x, {cta, 0xF, source.base.column, columns}, Use::kRead,
                 tensor_accessor(issue.x, issue.time, issue.view));
 }
 
-void apply_scales(MmaIssue& issue, Cta& cta, TmemAddress base, int id, MmaTile& tile, const char* what) {
-    check_scales(issue, cta, base, tile.count, what);
+void apply_scales(MmaIssue& issue, Cta& cta, const ScaleSource& source, MmaTile& tile) {
+    check_scales(issue, cta, source, tile.count);
     for (int row = 0; row < tile.count; ++row)
-        tile.scale(row, 0, tile.depth, scale_word(issue, cta, base, row, what) >> (8 * id) & 0xFF);
+        tile.scale(row, 0, tile.depth, scale_word(cta, source, row) >> (8 * source.id) & 0xFF);
 }
 
-std::vector<Fp4Row> make_rows(MmaIssue& issue, Cta& cta, TmemAddress base, int id, const RawTile& raw,
-                              Sign sign, const char* what) {
-    check_scales(issue, cta, base, raw.count, what);
+std::vector<Fp4Row> make_rows(MmaIssue& issue, Cta& cta, const ScaleSource& source, const RawTile& raw,
+                              Sign sign) {
+    check_scales(issue, cta, source, raw.count);
     const int per_row = issue.form->scales_per_row;
-    if (per_row == 4 ? id != 0 : id != 0 && id != 2)
-        fault("%s: scale factor id %d is illegal here", what, id);
+    if (per_row == 4 ? source.id != 0 : source.id != 0 && source.id != 2)
+        fault("%s: scale factor id %d is illegal here", source.name, source.id);
     std::vector<Fp4Row> rows;
     for (int row = 0; row < raw.count; ++row) {
-        const uint32_t word = scale_word(issue, cta, base, row, what) >> (8 * id);
+        const uint32_t word = scale_word(cta, source, row) >> (8 * source.id);
         uint8_t nibbles[kFp4Depth], scales[kFp4Groups];
         for (int k = 0; k < kFp4Depth; ++k) nibbles[k] = uint8_t(raw.bits[size_t(k * raw.count + row)]);
         for (int group = 0; group < kFp4Groups; ++group)
@@ -189,11 +196,12 @@ void multiply_cta(MmaIssue& issue, int q, const RawTile& b_raw) {
     const Accessor who = tensor_accessor(issue.x, issue.time, issue.view);
     if (issue.accumulates) shadow_tmem(issue.x, {cta, 0xF, issue.d.column, columns}, Use::kRead, who);
     shadow_tmem(issue.x, {cta, 0xF, issue.d.column, columns}, Use::kWrite, who);
+    const ScaleSource sfa{issue.sfa, i.sfa_id, "SFA"}, sfb{issue.sfb, i.sfb_id, "SFB"};
     RawTile a_raw;
     read_a(issue, cta, layout.rows_per_cta(), a_raw);
     if (is_packed_fp4(issue.form->kind)) {
-        const auto a = make_rows(issue, cta, issue.sfa, i.sfa_id, a_raw, i.a_sign, "SFA"),
-                   b = make_rows(issue, cta, issue.sfb, i.sfb_id, b_raw, i.b_sign, "SFB");
+        const auto a = make_rows(issue, cta, sfa, a_raw, i.a_sign),
+                   b = make_rows(issue, cta, sfb, b_raw, i.b_sign);
         return for_each_row(issue, cta, q, [&](int m, const uint32_t* c, uint32_t* d) {
             for (int n = 0; n < i.n; ++n) d[n] = fused_fp4_dot(a[size_t(m)], b[size_t(n)], c ? c[n] : 0);
         });
@@ -202,8 +210,8 @@ void multiply_cta(MmaIssue& issue, int q, const RawTile& b_raw) {
     fill(a, a_raw, i.k, *i.a_format, i.a_sign);
     fill(b, b_raw, i.k, *i.b_format, i.b_sign);
     if (is_block_scaled(issue.form->kind)) {
-        apply_scales(issue, cta, issue.sfa, i.sfa_id, a, "SFA");
-        apply_scales(issue, cta, issue.sfb, i.sfb_id, b, "SFB");
+        apply_scales(issue, cta, sfa, a);
+        apply_scales(issue, cta, sfb, b);
     }
     const MmaSpec spec{25, i.d_is_half ? MmaOutput::kF16 : MmaOutput::kF32};
     for_each_row(issue, cta, q,

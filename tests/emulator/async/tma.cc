@@ -18,8 +18,11 @@ struct TensorCopy {
     Reduction op;
 };
 
+enum class BoxForm : uint8_t { kTile, kGather4 };
+
 struct Coordinates {
     int64_t at[5] = {};
+    BoxForm form = BoxForm::kTile;
 };
 
 TensorMap read_map(Exec& x, uint64_t address) {
@@ -46,8 +49,8 @@ struct Row {
 
 class BoxWalk {
   public:
-    BoxWalk(const TensorMap& map, const Coordinates& start, bool gathers)
-        : map_(map), start_(start), gathers_(gathers) {}
+    BoxWalk(const TensorMap& map, const Coordinates& start)
+        : map_(map), start_(start), gathers_(start.form == BoxForm::kGather4) {}
 
     uint32_t rows() const { return gathers_ ? 4 : map_.rows(); }
 
@@ -74,14 +77,14 @@ class BoxWalk {
     bool gathers_;
 };
 
-void check_copy(const TensorMap& map, const Coordinates& c, uint32_t address, int rank, bool gathers) {
+void check_copy(const TensorMap& map, const Coordinates& c, uint32_t address, int rank) {
     if (map.rank != rank) fault("TMA: a %dd instruction with a tensor map of rank %d", rank, map.rank);
     if (address % 128) fault("TMA: the shared address 0x%x is not 128-byte aligned", address);
     if (c.at[0] * map.element_bits() % 128)
         fault("TMA: the inner coordinate %lld is no multiple of 16 bytes", static_cast<long long>(c.at[0]));
     if (map.is_padded() && c.at[0] % 128)
         fault("TMA: the inner coordinate %lld is no multiple of 128", static_cast<long long>(c.at[0]));
-    if (gathers && (map.rank != 2 || map.box[1] != 1))
+    if (c.form == BoxForm::kGather4 && (map.rank != 2 || map.box[1] != 1))
         fault("TMA gather4/scatter4 needs a rank-2 map with box {x, 1}");
 }
 
@@ -111,9 +114,8 @@ void load_row(BulkWriter& writer, const TensorMap& map, const Row& row, std::vec
                      chunk);
 }
 
-void load_box(BulkWriter& writer, const TensorMap& map, const Coordinates& start, bool gathers,
-              uint32_t target) {
-    const BoxWalk walk(map, start, gathers);
+void load_box(BulkWriter& writer, const TensorMap& map, const Coordinates& start, uint32_t target) {
+    const BoxWalk walk(map, start);
     std::vector<uint8_t> data(map.row_data_bytes());
     for (uint32_t r = 0; r < walk.rows(); ++r)
         load_row(writer, map, walk.row(r), data, target + r * map.pitch());
@@ -122,8 +124,9 @@ void load_box(BulkWriter& writer, const TensorMap& map, const Coordinates& start
     writer.complete(bytes);
 }
 
-Coordinates read_coordinates(Exec& x, const Operand& operand, int lane) {
+Coordinates read_coordinates(Exec& x, const Operand& operand, int lane, const TensorCopy& copy) {
     Coordinates c;
+    c.form = copy.gather ? BoxForm::kGather4 : BoxForm::kTile;
     if (operand.elements.size() > 5) fault("TMA: more than five coordinates");
     for (size_t d = 0; d < operand.elements.size(); ++d) c.at[d] = int32_t(x.slot(operand.elements[d])[lane]);
     return c;
@@ -140,9 +143,9 @@ Cta* signal_of(Exec& x, const TensorCopy& copy, uint32_t rank, uint32_t barrier_
 void issue_load(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
     const auto target = to_shared_address(address_of(x, i.operands[0], lane));
     const TensorMap map = read_map(x, address_of(x, i.operands[1], lane));
-    const Coordinates start = read_coordinates(x, i.operands[1], lane);
+    const Coordinates start = read_coordinates(x, i.operands[1], lane, copy);
     const Signal signal = load_signal(x, i.operands[2], lane);
-    check_copy(map, start, target, copy.rank, copy.gather);
+    check_copy(map, start, target, copy.rank);
     uint32_t ctas = 1u << (target >> kRankShift);
     if (copy.multicast) ctas = uint16_t(x.slot(i.operands[3].slot)[lane]);
     if (ctas >> x.cluster.ctas.size())
@@ -157,9 +160,7 @@ void issue_load(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
                           BarrierUse::kRemoteOrAsync);
         BulkWriter writer{x, x.warp.knowledge, signal_cta, signal.offset};
         const uint32_t address = (target & kOffsetMask) | rank << kRankShift;
-        submit_bulk(x, [writer, map, start, gathers = copy.gather, address]() mutable {
-            load_box(writer, map, start, gathers, address);
-        });
+        submit_bulk(x, [writer, map, start, address]() mutable { load_box(writer, map, start, address); });
     }
 }
 
@@ -213,15 +214,15 @@ void store_row(Exec& x, const TensorMap& map, const TensorCopy& copy, const Row&
 
 void issue_store(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
     const TensorMap map = read_map(x, address_of(x, i.operands[0], lane));
-    const Coordinates start = read_coordinates(x, i.operands[0], lane);
+    const Coordinates start = read_coordinates(x, i.operands[0], lane, copy);
     const auto source = to_shared_address(address_of(x, i.operands[1], lane));
-    check_copy(map, start, source, copy.rank, copy.gather);
+    check_copy(map, start, source, copy.rank);
     if (map.is_padded()) fault("TMA stores of padded sub-byte types are not supported");
     Exec issue = x;
     submit_store(x, [issue, map, start, source, copy, who = store_accessor(x, x.warp.knowledge),
                      knowledge = x.warp.knowledge]() mutable {
         who.knowledge = &knowledge;
-        const BoxWalk walk(map, start, copy.gather);
+        const BoxWalk walk(map, start);
         for (uint32_t r = 0; r < walk.rows(); ++r)
             store_row(issue, map, copy, walk.row(r), source + r * map.pitch(), who);
         issue.launch.stats.bulk_store_bytes += uint64_t(walk.rows()) * map.row_data_bytes();

@@ -119,14 +119,19 @@ void decode_move(Decoder& d, size_t fragment_operand, Handler handler) {
     d.set(handler);
 }
 
-// Row r of the source: 16 bytes at the K-major, unswizzled address. It lands in lanes r, r + 32, r + 64 and r
-// + 96.
-void copy_scales(Exec& x, Cta& cta, uint64_t descriptor_bits, TmemAddress to, uint32_t time,
-                 const Clock& knowledge, const Clock& view) {
-    const MatrixDescriptor descriptor = decode_sm100_descriptor(descriptor_bits);
-    check_allocated(cta, to.column, 4, "tcgen05.cp");
-    shadow_tmem(x, {cta, 0xF, to.column, 4}, Use::kWrite, tensor_accessor(x, time, view));
-    Accessor reader = x.async_accessor(x.warp.tensor_actor, time, knowledge);
+struct ScaleCopy {
+    uint64_t descriptor;
+    TmemAddress to;
+    uint32_t time;
+    Clock knowledge, view;
+};
+
+// Row r of the source: 16 bytes at the K-major, unswizzled address. It lands in lanes r + 0, 32, 64, 96.
+void copy_scales(Exec& x, Cta& cta, const ScaleCopy& c) {
+    const MatrixDescriptor descriptor = decode_sm100_descriptor(c.descriptor);
+    check_allocated(cta, c.to.column, 4, "tcgen05.cp");
+    shadow_tmem(x, {cta, 0xF, c.to.column, 4}, Use::kWrite, tensor_accessor(x, c.time, c.view));
+    const Accessor reader = x.async_accessor(x.warp.tensor_actor, c.time, c.knowledge);
     for (uint32_t row = 0; row < 32; ++row) {
         const uint32_t offset = chunk_offset(descriptor, Major::kK, row, 0);
         const SharedPlace place = locate_shared(x, offset | cta.rank << kRankShift, 16, "tcgen05.cp");
@@ -135,7 +140,7 @@ void copy_scales(Exec& x, Cta& cta, uint64_t descriptor_bits, TmemAddress to, ui
         std::memcpy(words, place.bytes(), 16);
         for (uint32_t column = 0; column < 4; ++column)
             for (uint32_t part = 0; part < 4; ++part)
-                cta.tmem.word(part * 32 + row, to.column + column) = words[column];
+                cta.tmem.word(part * 32 + row, c.to.column + column) = words[column];
     }
 }
 
@@ -143,15 +148,14 @@ Step copy(Exec& x, const Instr& i, LaneMask mask) {
     const int group = int(i.mode);
     check_cta_group(x, group);
     for_lanes(mask, [&](int lane) {
-        const TmemAddress to = tmem_address(address_of(x, i.operands[0], lane));
-        const uint64_t descriptor = x.slot(i.a)[lane];
-        if (to.lane != 0) fault("tcgen05.cp: the destination must start at lane 0, not %u", to.lane);
+        ScaleCopy c{x.slot(i.a)[lane], tmem_address(address_of(x, i.operands[0], lane)), ++x.warp.tensor_time,
+                    x.warp.knowledge, x.warp.tensor_view};
+        if (c.to.lane != 0) fault("tcgen05.cp: the destination must start at lane 0, not %u", c.to.lane);
         Exec issue = x;
-        submit_tensor(x, [issue, to, descriptor, group, time = ++x.warp.tensor_time,
-                          knowledge = x.warp.knowledge, view = x.warp.tensor_view]() mutable {
+        submit_tensor(x, [issue, group, c]() mutable {
             const uint32_t first = group == 2 ? issue.cta.rank & ~1u : issue.cta.rank;
             for (uint32_t rank = first; rank < first + uint32_t(group); ++rank)
-                copy_scales(issue, *issue.cluster.ctas.at(rank), descriptor, to, time, knowledge, view);
+                copy_scales(issue, *issue.cluster.ctas.at(rank), c);
         });
     });
     return Step::kNext;

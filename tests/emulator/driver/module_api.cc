@@ -60,7 +60,7 @@ CUresult set_attribute(Function& function, int attribute, int value) {
     return kSuccess;
 }
 
-CUresult get_attribute(int* value, int attribute, const Function& function) {
+CUresult read_attribute(int* value, int attribute, const Function& function) {
     switch (attribute) {
         case kMaxThreads:
             *value = int(function.kernel->max_threads);
@@ -139,13 +139,13 @@ DG_EMULATOR_API CUresult cuFuncSetAttribute(CUfunction function, int attribute, 
     return set_attribute(as_function(function), attribute, value);
 }
 DG_EMULATOR_API CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction function) {
-    return get_attribute(value, attribute, as_function(function));
+    return read_attribute(value, attribute, as_function(function));
 }
 DG_EMULATOR_API CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevice) {
     return set_attribute(as_function(kernel), attribute, value);
 }
 DG_EMULATOR_API CUresult cuKernelGetAttribute(int* value, int attribute, CUkernel kernel, CUdevice) {
-    return get_attribute(value, attribute, as_function(kernel));
+    return read_attribute(value, attribute, as_function(kernel));
 }
 DG_EMULATOR_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
                                           void** extra) {

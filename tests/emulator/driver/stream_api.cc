@@ -7,9 +7,11 @@
 
 #include "driver/driver.h"
 
+// house: crossed (names): the driver API names this type
 struct CUstream_st {
     int unused;
 };
+// house: crossed (names): the driver API names this type
 struct CUevent_st {
     std::chrono::steady_clock::time_point time;
 };
@@ -38,20 +40,16 @@ constexpr ErrorName kErrors[] = {
     {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
 };
 
-CUresult describe(CUresult code, const char** out, bool wants_name) {
+const ErrorName* find_error(CUresult code) {
     for (const ErrorName& error : kErrors)
-        if (error.code == code) {
-            *out = wants_name ? error.name : error.text;
-            return kSuccess;
-        }
-    *out = nullptr;
-    return kInvalidValue;
+        if (error.code == code) return &error;
+    return nullptr;
 }
 
 void* own_library() {
     static void* handle = [] {
         Dl_info info;
-        dladdr(reinterpret_cast<void*>(&describe), &info);
+        dladdr(reinterpret_cast<void*>(&find_error), &info);
         return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     }();
     return handle;
@@ -60,10 +58,14 @@ void* own_library() {
 }  // namespace
 
 DG_EMULATOR_API CUresult cuGetErrorName(CUresult code, const char** out) {
-    return describe(code, out, true);
+    const ErrorName* error = find_error(code);
+    *out = error ? error->name : nullptr;
+    return error ? kSuccess : kInvalidValue;
 }
 DG_EMULATOR_API CUresult cuGetErrorString(CUresult code, const char** out) {
-    return describe(code, out, false);
+    const ErrorName* error = find_error(code);
+    *out = error ? error->text : nullptr;
+    return error ? kSuccess : kInvalidValue;
 }
 
 DG_EMULATOR_API CUresult cuStreamCreate(CUstream* stream, unsigned) {

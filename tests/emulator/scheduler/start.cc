@@ -12,95 +12,80 @@ Dim3 cta_index(const Launch& launch, const Cluster& cluster, uint32_t rank) {
             cluster.id.z * c.z + rank / (c.x * c.y)};
 }
 
-uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& warp, int lane,
-                       SpecialRegister which) {
+// The registers that come as .x, .y and .z; the enumeration lists them in this order.
+Dim3 special_triple(const Launch& launch, const Cta& cta, uint32_t thread, SpecialRegister first) {
     using R = SpecialRegister;
-    const Dim3 &b = launch.block, &g = launch.grid, &c = launch.cluster, &id = cta.id,
-               &cluster = cta.cluster->id;
-    const uint32_t thread = uint32_t(warp.index * kWarpLanes + lane);
-    const uint32_t rank = cta.rank;
-    switch (which) {
+    const Dim3 &b = launch.block, &g = launch.grid, &c = launch.cluster;
+    switch (first) {
         case R::kTidX:
-            return thread % b.x;
-        case R::kTidY:
-            return thread / b.x % b.y;
-        case R::kTidZ:
-            return thread / (b.x * b.y);
+            return {thread % b.x, thread / b.x % b.y, thread / (b.x * b.y)};
         case R::kNtidX:
-            return b.x;
-        case R::kNtidY:
-            return b.y;
-        case R::kNtidZ:
-            return b.z;
+            return b;
         case R::kCtaidX:
-            return id.x;
-        case R::kCtaidY:
-            return id.y;
-        case R::kCtaidZ:
-            return id.z;
+            return cta.id;
         case R::kNctaidX:
-            return g.x;
-        case R::kNctaidY:
-            return g.y;
-        case R::kNctaidZ:
-            return g.z;
+            return g;
+        case R::kClusterIdX:
+            return cta.cluster->id;
+        case R::kNclusterIdX:
+            return {g.x / c.x, g.y / c.y, g.z / c.z};
+        case R::kClusterCtaidX:
+            return {cta.rank % c.x, cta.rank / c.x % c.y, cta.rank / (c.x * c.y)};
+        default:
+            return c;  // kClusterNctaidX
+    }
+}
+
+uint64_t special_scalar(const Launch& launch, const Cta& cta, const Warp& warp, int lane,
+                        SpecialRegister which) {
+    using R = SpecialRegister;
+    const uint64_t bit = uint64_t{1} << lane;
+    switch (which) {
         case R::kLaneId:
             return uint64_t(lane);
         case R::kWarpId:
             return uint64_t(warp.index);
         case R::kNwarpId:
-            return (b.count() + 31) / 32;
+            return (launch.block.count() + 31) / 32;
         case R::kSmId:
-            return (id.x + id.y * g.x) % 132;
+            return (cta.id.x + cta.id.y * launch.grid.x) % 132;
         case R::kNsmId:
             return launch.arch == Arch::kSm90a ? 132 : 148;
-        case R::kClusterIdX:
-            return cluster.x;
-        case R::kClusterIdY:
-            return cluster.y;
-        case R::kClusterIdZ:
-            return cluster.z;
-        case R::kNclusterIdX:
-            return g.x / c.x;
-        case R::kNclusterIdY:
-            return g.y / c.y;
-        case R::kNclusterIdZ:
-            return g.z / c.z;
-        case R::kClusterCtaidX:
-            return rank % c.x;
-        case R::kClusterCtaidY:
-            return rank / c.x % c.y;
-        case R::kClusterCtaidZ:
-            return rank / (c.x * c.y);
-        case R::kClusterNctaidX:
-            return c.x;
-        case R::kClusterNctaidY:
-            return c.y;
-        case R::kClusterNctaidZ:
-            return c.z;
         case R::kClusterCtaRank:
-            return rank;
+            return cta.rank;
         case R::kClusterNctaRank:
-            return c.count();
+            return launch.cluster.count();
         case R::kLaneMaskEq:
-            return uint64_t{1} << lane;
+            return bit;
         case R::kLaneMaskLt:
-            return (uint64_t{1} << lane) - 1;
+            return bit - 1;
         case R::kLaneMaskLe:
-            return (uint64_t{2} << lane) - 1;
+            return 2 * bit - 1;
         case R::kLaneMaskGt:
-            return uint32_t(~((uint64_t{2} << lane) - 1));
+            return uint32_t(~(2 * bit - 1));
         case R::kLaneMaskGe:
-            return uint32_t(~((uint64_t{1} << lane) - 1));
+            return uint32_t(~(bit - 1));
         case R::kDynamicSmemSize:
             return launch.dynamic_smem;
         case R::kTotalSmemSize:
             return launch.smem_bytes() - kSystemSmemBytes;
         case R::kIsExplicitCluster:
-            return c.count() > 1;
+            return launch.cluster.count() > 1;
         default:
             return 0;  // gridid; clocks are refreshed when they are read
     }
+}
+
+uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& warp, int lane,
+                       SpecialRegister which) {
+    using R = SpecialRegister;
+    const bool is_triple = which <= R::kNctaidZ || (which >= R::kClusterIdX && which <= R::kClusterNctaidZ);
+    if (!is_triple) return special_scalar(launch, cta, warp, lane, which);
+    const uint32_t base = uint32_t(which <= R::kNctaidZ ? R::kTidX : R::kClusterIdX);
+    const uint32_t component = (uint32_t(which) - base) % 3;
+    const Dim3 triple =
+        special_triple(launch, cta, uint32_t(warp.index * kWarpLanes + lane), R(uint32_t(which) - component));
+    return component == 0 ? triple.x : component == 1 ? triple.y : triple.z;
 }
 
 uint64_t initial_value(Launch& launch, const Cta& cta, const Warp& warp, int lane, const SlotInit& init) {

@@ -117,7 +117,9 @@ Step atomic(Exec& x, const Instr& i, LaneMask mask) {
     return Step::kNext;
 }
 
-void decode_atomic(Decoder& d, bool is_red) {
+enum class Result : uint8_t { kReturned, kDropped };
+void decode_atomic(Decoder& d, Result result) {
+    const bool is_red = result == Result::kDropped;
     if (is_red && d.has("async")) return decode_red_async(d);
     AtomicOp op{};
     d.take_one({"relaxed", "acquire", "release", "acq_rel"});
@@ -138,10 +140,10 @@ void decode_atomic(Decoder& d, bool is_red) {
     d.set(atomic);
 }
 void decode_atom(Decoder& d) {
-    decode_atomic(d, false);
+    decode_atomic(d, Result::kReturned);
 }
 void decode_red(Decoder& d) {
-    decode_atomic(d, true);
+    decode_atomic(d, Result::kDropped);
 }
 
 }  // namespace

@@ -157,22 +157,24 @@ Step barrier_pending_count(Exec&, const Instr&, LaneMask) {
     fault("mbarrier.pending_count is not supported");
 }
 
-void decode_wait(Decoder& d, bool may_block) {
+enum class Patience : uint8_t { kTest, kTry };
+void decode_wait(Decoder& d, Patience patience) {
     const bool parity = d.take("parity");
     d.take_one({"acquire", "relaxed"});
     d.take_one({"cta", "cluster"});
     d.take_one({"shared", "shared::cta"});
     d.require("b64");
     d.expect_operands(3, 4);
-    d.instr.mode = uint32_t(may_block) | uint32_t(parity) << 1;
+    d.instr.mode = uint32_t(patience == Patience::kTry) | uint32_t(parity) << 1;
     d.set(barrier_wait);
 }
 
-void decode_arrive(Decoder& d, bool arrives, bool drops) {
+enum class Arrival : uint8_t { kArrive, kDrop, kExpectOnly };
+void decode_arrive(Decoder& d, Arrival kind) {
     ArriveOp op{};
-    op.arrives = arrives;
-    op.drops = drops;
-    op.expects_tx = !arrives || d.take("expect_tx");
+    op.arrives = kind != Arrival::kExpectOnly;
+    op.drops = kind == Arrival::kDrop;
+    op.expects_tx = !op.arrives || d.take("expect_tx");
     if (d.has("noComplete")) d.refuse(".noComplete is not supported");
     op.releases = !d.take("relaxed");
     d.take("release");
@@ -190,15 +192,15 @@ void decode_mbarrier(Decoder& d) {
     switch (d.require_one({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait",
                            "try_wait", "pending_count"})) {
         case 2:
-            return decode_arrive(d, true, false);
+            return decode_arrive(d, Arrival::kArrive);
         case 3:
-            return decode_arrive(d, true, true);
+            return decode_arrive(d, Arrival::kDrop);
         case 4:
-            return decode_arrive(d, false, false);
+            return decode_arrive(d, Arrival::kExpectOnly);
         case 6:
-            return decode_wait(d, false);
+            return decode_wait(d, Patience::kTest);
         case 7:
-            return decode_wait(d, true);
+            return decode_wait(d, Patience::kTry);
         case 8:
             d.require("b64");
             return d.set(barrier_pending_count);

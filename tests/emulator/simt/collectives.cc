@@ -91,7 +91,8 @@ void decode_match(Decoder& d) {
 }
 
 enum Redux : uint32_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
-uint32_t reduce(uint32_t op, bool is_signed_type, uint32_t a, uint32_t b) {
+uint32_t reduce(uint32_t op, T type, uint32_t a, uint32_t b) {
+    const bool is_signed_type = type == T::kS32;
     switch (op) {
         case kAdd:
             return a + b;
@@ -111,9 +112,8 @@ Step redux(Exec& x, const Instr& i, LaneMask mask) {
     const LaneMask members = members_of(x, i.b, mask);
     return collective(x, mask, members, [&](LaneMask lanes) {
         auto result = uint32_t(x.slot(i.a)[std::countr_zero(lanes)]);
-        for_lanes(lanes & (lanes - 1), [&](int l) {
-            result = reduce(i.mode, i.type == T::kS32, result, uint32_t(x.slot(i.a)[l]));
-        });
+        for_lanes(lanes & (lanes - 1),
+                  [&](int l) { result = reduce(i.mode, i.type, result, uint32_t(x.slot(i.a)[l])); });
         for_lanes(lanes, [&](int l) { x.slot(i.d)[l] = result; });
     });
 }

@@ -295,14 +295,14 @@ void decode_mapa(Decoder& d) {
     d.require_type();
     d.set(map_address);
 }
-Step get_rank(Exec& x, const Instr& i, LaneMask mask) {
+Step rank_of_address(Exec& x, const Instr& i, LaneMask mask) {
     for_lanes(mask, [&](int l) { x.slot(i.d)[l] = uint32_t(x.slot(i.a)[l]) >> kRankShift; });
     return Step::kNext;
 }
 void decode_getctarank(Decoder& d) {
     d.take("shared::cluster");
     d.require_type();
-    d.set(get_rank);
+    d.set(rank_of_address);
 }
 
 // isspacep and testp share the shape "predicate of one value".

@@ -9,7 +9,7 @@
 
 namespace emu {
 
-Handler integer_handler(std::string_view op, ScalarType t, bool saturate);
+Handler integer_handler(std::string_view op, ScalarType t);
 
 namespace {
 
@@ -305,8 +305,8 @@ void decode_arithmetic(Decoder& d, std::string_view name) {
     // An integer type settles the matter before any float qualifier is looked at.
     for (std::string_view t : {"u16", "u32", "u64", "s16", "s32", "s64"})
         if (d.has(t)) {
-            const bool saturate = d.take("sat");
-            return d.set(integer_handler(name, d.require_type(), saturate));
+            const std::string op = std::string(name) + (d.take("sat") ? ".sat" : "");
+            return d.set(integer_handler(op, d.require_type()));
         }
     const T t = take_float_qualifiers(d);
     if constexpr (kArity >= 2) {
@@ -338,7 +338,7 @@ void decode_fma(Decoder& d) {
     decode_arithmetic<FFma, 3>(d, "none");
 }
 void decode_rem(Decoder& d) {
-    d.set(integer_handler("rem", d.require_type(), false));
+    d.set(integer_handler("rem", d.require_type()));
 }
 void decode_min(Decoder& d) {
     const bool nan = d.take("NaN"), relu = d.has("relu") && (d.has("s32"));
@@ -357,7 +357,7 @@ void decode_function(Decoder& d) {
 void decode_sign(Decoder& d, Handler handler, std::string_view name) {
     d.take("ftz");
     const T t = d.instr.type = d.require_type();
-    d.set(is_float(t) ? handler : integer_handler(name, t, false));
+    d.set(is_float(t) ? handler : integer_handler(name, t));
 }
 void decode_neg(Decoder& d) {
     decode_sign(d, negate, "neg");

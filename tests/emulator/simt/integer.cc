@@ -220,11 +220,9 @@ void decode_dp4a(Decoder& d) {
 }  // namespace
 
 // add, sub, mul, div, min, max, neg and abs also exist for floats: float.cc owns their names and asks here.
-Handler integer_handler(std::string_view op, T t, bool saturate) {
-    if (saturate)
-        return op == "add"   ? Handler(binary<int32_t, AddSat>)
-               : op == "sub" ? Handler(binary<int32_t, SubSat>)
-                             : nullptr;
+Handler integer_handler(std::string_view op, T t) {
+    if (op == "add.sat") return binary<int32_t, AddSat>;
+    if (op == "sub.sat") return binary<int32_t, SubSat>;
     if (op == "add") return all_ints2<Add>(t);
     if (op == "sub") return all_ints2<Sub>(t);
     if (op == "div") return all_ints2<Div>(t);

@@ -51,7 +51,9 @@ Step store_matrix(Exec& x, const Instr& i, LaneMask mask) {
     });
 }
 
-void decode_matrix(Decoder& d, bool stores) {
+enum class Direction : uint8_t { kLoad, kStore };
+void decode_matrix(Decoder& d, Direction direction) {
+    const bool stores = direction == Direction::kStore;
     d.require("sync");
     d.require("aligned");
     d.require("m8n8");
@@ -68,10 +70,10 @@ void decode_matrix(Decoder& d, bool stores) {
     d.set(stores ? store_matrix : load_matrix);
 }
 void decode_ldmatrix(Decoder& d) {
-    decode_matrix(d, false);
+    decode_matrix(d, Direction::kLoad);
 }
 void decode_stmatrix(Decoder& d) {
-    decode_matrix(d, true);
+    decode_matrix(d, Direction::kStore);
 }
 
 }  // namespace

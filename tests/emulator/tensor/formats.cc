@@ -43,7 +43,8 @@ uint32_t max_finite(const FloatFormat& f) {
     return f.has_nan ? all - 1 : all;
 }
 
-bool rounds_to_finite(bool negative, Rounding rounding) {
+bool rounds_to_finite(uint32_t sign, Rounding rounding) {
+    const bool negative = sign != 0;
     return rounding == Rounding::kZero || (rounding == Rounding::kDown && !negative) ||
            (rounding == Rounding::kUp && negative);
 }
@@ -72,8 +73,7 @@ uint32_t encode_float(double value, const FloatFormat& f, Rounding rounding, Ove
     const uint64_t bits = is_normal ? (static_cast<uint64_t>(exponent + f.bias) << f.mantissa_bits) +
                                           (digits - (uint64_t{1} << f.mantissa_bits))
                                     : digits;
-    if (bits > max_finite(f))
-        return sign | (rounds_to_finite(sign != 0, rounding) ? max_finite(f) : overflow);
+    if (bits > max_finite(f)) return sign | (rounds_to_finite(sign, rounding) ? max_finite(f) : overflow);
     return sign | static_cast<uint32_t>(bits);
 }
 

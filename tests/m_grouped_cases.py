@@ -98,10 +98,9 @@ class Problem:
             options.setdefault("expected_m", self.case.hint())
             assert deep_gemm.m_grouped_fp8_gemm_nt_masked(self.a, self.b, self.d, self.layout, **options) is None
             return self.d
-        turned = tuple(part.transpose(1, 2) for part in self.b)
         function = getattr(deep_gemm, f"m_grouped_fp8_gemm_{self.case.layout}_contiguous")
         with alignment_set_to(self.case.alignment):
-            b = self.b if self.case.layout == "nt" else turned
+            b = self.b if self.case.layout == "nt" else tuple(part.transpose(1, 2) for part in self.b)
             assert function(self.a, b, self.d, self.layout, **options) is None
         return self.d
 

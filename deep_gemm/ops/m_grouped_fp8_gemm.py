@@ -55,7 +55,8 @@ def m_grouped_fp8_gemm_nt_contiguous(
 
     Raises:
         DeepGemmError (a RuntimeError): the call is refused; nothing was written or launched. The message names the
-            argument, what was expected and what came. Values in `grouped_layout` are not looked at.
+            argument, what was expected and what came. Values in `grouped_layout` are checked on CPU tensors only: elsewhere the
+            host would have to wait for them.
 
     Source: grouped GEMM of mixture-of-experts layers, DeepSeek-V3 technical report, section 3.3; `docs/moe.md`.
     """
@@ -124,7 +125,8 @@ def m_grouped_fp8_gemm_nt_masked(
 
     Raises:
         DeepGemmError (a RuntimeError): the call is refused; nothing was written or launched. The message names the
-            argument, what was expected and what came. Values in `masked_m` are not looked at.
+            argument, what was expected and what came. Values in `masked_m` are checked on CPU tensors only: elsewhere the
+            host would have to wait for them.
 
     Source: the decoding layout of mixture-of-experts layers in DeepEP's low-latency mode; `docs/moe.md`.
     """

@@ -190,12 +190,17 @@ def test_psum_is_refused_with_a_sentence():
     assert bool((problem.buffer.view(torch.int16) == POISON_BITS).all())
 
 
-def test_counts_out_of_range_do_not_leave_the_buffers():
-    problem = make_problem(MaskedCase(16, (16, 16, 16), 64, 128, guard=True), "cpu")
-    want = problem.run().clone()
-    problem.poison()
-    problem.layout.copy_(torch.tensor([17, -1, 2**31 - 1]))
-    problem.run()
-    assert_bitwise_equal(problem.d[[0, 2]], want[[0, 2]])
-    problem.layout.copy_(torch.tensor([16, 0, 16]))
-    assert problem.untouched()
+WRONG_VALUES = [
+    (MASKED[0], 1, 129, "^masked_m: .*129.*group 1"),
+    (MASKED[0], 0, -1, "^masked_m: .*-1.*group 0"),
+    (CONTIGUOUS[2], 128, 4, "^grouped_layout: .*4.*row 128"),
+]
+
+
+@pytest.mark.parametrize("case, at, value, message", WRONG_VALUES)
+def test_wrong_values_in_the_layout_are_refused_where_the_host_can_see_them(case, at, value, message):
+    problem = make_problem(case, "cpu")
+    problem.layout[at] = value
+    with pytest.raises(deep_gemm.DeepGemmError, match=message):
+        problem.run()
+    assert bool((problem.buffer.view(torch.int16) == POISON_BITS).all())

@@ -20,6 +20,11 @@ FP8 = torch.float8_e4m3fn
 FP8_NAN = 0x7F
 
 
+def common_tail(case: ContiguousCase | MaskedCase) -> str:
+    """The end of a case's name: what is seldom set."""
+    return ("-1d1d" if case.recipe[1] == 1 else "") + (f"-pitch{case.pitch}" if case.pitch else "")
+
+
 @dataclass(frozen=True)
 class ContiguousCase:
     """`blocks`: (expert, real rows) in order, each rounded up to the alignment; expert -1 is padding as a whole. `fill`: what
@@ -35,11 +40,12 @@ class ContiguousCase:
     sfb: str = "row"
     layout: str = "nt"
     pitch: int = 0
+    recipe: tuple[int, int, int] = (1, 128, 128)
     alignment: int = 128
 
     def __str__(self) -> str:
         rows = "+".join(f"{rows}{'' if expert >= 0 else 'pad'}" for expert, rows in self.blocks)
-        tail = "".join(f"-{word}" for word in ("ragged",) if self.ragged) + (f"-pitch{self.pitch}" if self.pitch else "")
+        tail = ("-ragged" if self.ragged else "") + common_tail(self)
         return f"{rows}x{self.n}x{self.k}-fill{self.fill}-{self.sfa}-{self.sfb}-{self.layout}-al{self.alignment}{tail}"
 
     def num_experts(self) -> int:
@@ -70,10 +76,11 @@ class MaskedCase:
     sfb: str = "row"
     guard: bool = False
     pitch: int = 0
+    recipe: tuple[int, int, int] = (1, 128, 128)
 
     def __str__(self) -> str:
         counts = ",".join(map(str, self.counts)) if len(self.counts) <= 8 else f"{len(self.counts)}x{max(self.counts)}"
-        tail = ("-guard" if self.guard else "") + (f"-pitch{self.pitch}" if self.pitch else "")
+        tail = ("-guard" if self.guard else "") + common_tail(self)
         return f"{self.capacity}[{counts}]x{self.n}x{self.k}-e{self.expected_m}-{self.sfa}-{self.sfb}{tail}"
 
     def hint(self) -> int:
@@ -94,6 +101,8 @@ class Problem:
 
     def run(self, **options) -> torch.Tensor:
         """Calls the public function; returns D."""
+        if self.case.recipe[1] == 1:
+            options.setdefault("recipe", self.case.recipe)
         if isinstance(self.case, MaskedCase):
             options.setdefault("expected_m", self.case.hint())
             assert deep_gemm.m_grouped_fp8_gemm_nt_masked(self.a, self.b, self.d, self.layout, **options) is None
@@ -117,7 +126,7 @@ class Problem:
     def reference(self) -> torch.Tensor:
         """FP64 of the quantised operands; zeros in rows of -1, NaN in rows that stay untouched."""
         out = torch.zeros(self.d.shape, dtype=torch.float64, device=self.d.device)
-        weights = [dequantised((data, sf), 128) for data, sf in zip(*self.b)]
+        weights = [dequantised((data, sf), self.case.recipe[1]) for data, sf in zip(*self.b)]
         for expert, weight in enumerate(weights):
             if isinstance(self.case, MaskedCase):
                 rows = self.written()[expert].nonzero().flatten()
@@ -169,15 +178,15 @@ def factors_of_experts(factors: torch.Tensor, form: str) -> torch.Tensor:
 
 
 def make_weights(case: ContiguousCase | MaskedCase, groups: int, device: str, generator: torch.Generator):
-    """(data [G, N, K], factors [G, ceil(N / 128), ceil(K / 128)]) of normal noise."""
+    """(data [G, N, K], factors [G, ceil(N / gran_n), ceil(K / 128)]) of normal noise."""
+    cast = deep_gemm.per_block_cast_to_fp8 if case.recipe[1] == 128 else deep_gemm.per_token_cast_to_fp8
     pairs = []
     for _ in range(groups):
         y = torch.randn(case.n, case.k, generator=generator, device=device).to(torch.bfloat16)
-        data, factors = deep_gemm.per_block_cast_to_fp8(y, use_ue8m0=False)
+        data, factors = cast(y, use_ue8m0=False)
         pairs.append((with_pitch(data, case.pitch), factors))
     factors = torch.stack([factors for _, factors in pairs])
-    if case.sfb == "transposed":
-        factors = factors.transpose(1, 2).contiguous().transpose(1, 2)
+    factors = factors_of_experts(factors, "mn" if case.sfb == "transposed" else case.sfb)
     return stacked([data for data, _ in pairs]), factors
 
 
@@ -245,12 +254,15 @@ CONTIGUOUS = [
     ContiguousCase(((0, 90), (2, 200)), 136, 272, layout="nn", ragged=True, sfa="mn", sfb="transposed", pitch=32),
     ContiguousCase(((0, 64), (1, 3), (2, 65), (-1, 64), (3, 20)), 128, 256, alignment=64),
     ContiguousCase(((0, 130), (1, 240), (2, 256)), 136, 256, alignment=256, fill="id"),
+    ContiguousCase(((0, 77), (-1, 128), (1, 130)), 136, 400, recipe=(1, 1, 128), ragged=True),
+    ContiguousCase(((1, 128), (0, 5)), 72, 256, recipe=(1, 1, 128), sfa="row", sfb="aligned", layout="nn"),
 ]
 CONTIGUOUS_LARGE = [
     ContiguousCase(((0, 9001), (1, 8077), (2, 10400), (3, 7500)), 6144, 7168, sfa="aligned"),
     ContiguousCase(tuple((g, 3000 + 517 * g) for g in range(8)), 7168, 3072, fill="id", sfa="row"),
     ContiguousCase(tuple((g, 1 + 37 * g % 300) for g in range(64)), 4096, 2048, ragged=True, sfa="mn"),
     ContiguousCase(((3, 4000), (-1, 1024), (1, 5000), (-1, 128)), 4096, 4096, experts=4),
+    ContiguousCase(((0, 1000), (2, 3000)), 2112, 7168, recipe=(1, 1, 128), sfb="aligned"),
     ContiguousCase(((0, 500), (1, 2000)), 2112, 7168 + 16, layout="nn", pitch=16),
 ]
 MASKED = [
@@ -265,11 +277,13 @@ MASKED = [
     MaskedCase(130, (130,), 24, 128),
     MaskedCase(64, (0, 0, 0), 128, 256),
     MaskedCase(16, tuple(g % 17 for g in range(40)), 64, 128, guard=True),
+    MaskedCase(96, (95, 0, 3), 136, 400, recipe=(1, 1, 128), sfb="aligned", guard=True),
 ]
 MASKED_LARGE = [
     MaskedCase(512, tuple(140 + 13 * g % 110 for g in range(32)), 6144, 7168, sfa="aligned"),
     MaskedCase(4096, (1024, 717, 0, 1300, 1, 4096), 7168, 3072, sfa="row"),
     MaskedCase(1024, tuple(14 + g % 13 for g in range(32)), 4096, 4096, sfa="mn"),
+    MaskedCase(192, (192, 1, 100), 2112, 7168, recipe=(1, 1, 128), sfa="mn", sfb="mn"),
     MaskedCase(96, tuple(96 - g % 5 for g in range(64)), 4096, 2048, guard=True, pitch=16),
 ]
 

@@ -44,7 +44,8 @@ def m_grouped_fp8_gemm_nt_contiguous(
         a: (data, factors). Data `[M, K]` float8_e4m3fn, unit stride along K, row stride a multiple of 16 bytes. Factors
             float32 `[M, ceil(K / 128)]`, one per row and 128 of K: row-major, or MN-major with pitch M or M rounded up to 4.
         b: (data, factors). Data `[G, N, K]`, the experts' weights, each like `a`'s. Factors float32
-            `[G, ceil(N / 128), ceil(K / 128)]`, one per block of 128 x 128, row-major or its transpose.
+            `[G, ceil(N / 128), ceil(K / 128)]`, one per block of 128 x 128, row-major or its transpose;
+            `[G, N, ceil(K / 128)]` in any form of `a`'s under recipe (1, 1, 128).
         d: `[M, N]` bfloat16, unit stride along N. Every row is written.
         grouped_layout: int32 `[M]`, contiguous, on the tensors' device: the expert of each row, or -1. Older name:
             `m_indices`.
@@ -116,7 +117,7 @@ def m_grouped_fp8_gemm_nt_masked(
             strides multiples of 16 bytes. Factors float32 `[G, M, ceil(K / 128)]`, one per row and 128 of K: row-major, or
             MN-major in each expert with pitch M or M rounded up to 4.
         b: (data, factors). Data `[G, N, K]`, the experts' weights. Factors float32 `[G, ceil(N / 128), ceil(K / 128)]`, one
-            per block of 128 x 128, row-major or its transpose.
+            per block of 128 x 128, row-major or its transpose; `[G, N, ceil(K / 128)]` under recipe (1, 1, 128).
         d: `[G, M, N]` bfloat16, unit stride along N. Rows past `masked_m[g]` are not written.
         masked_m: int32 `[G]`, contiguous, on the tensors' device: the rows of each expert, 0 to M.
         expected_m: rows expected in an expert. A hint that chooses the kernel's tile, never a result: 0, too low and too

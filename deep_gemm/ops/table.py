@@ -46,7 +46,7 @@ def dense_fp8() -> list[Op]:
     ]
 
 
-GROUPED_FORMATS = "E4M3 x E4M3 with FP32 factors, recipe (1,128,128), D in BF16"
+GROUPED_FORMATS = "E4M3 x E4M3 with FP32 factors, recipe (1,128,128) or (1,1,128), D in BF16"
 
 
 def m_grouped() -> list[Op]:

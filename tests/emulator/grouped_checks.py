@@ -27,6 +27,7 @@ CASES = {
         ContiguousCase(((0, 90), (1, 128)), 136, 256, fill="id", sfa="mn", layout="nn", sfb="transposed", pitch=16),
         ContiguousCase(((0, 64), (1, 3), (-1, 64), (2, 65)), 64, 128, alignment=64),
         ContiguousCase(((-1, 256),), 64, 128),
+        ContiguousCase(((1, 77), (0, 128)), 72, 272, recipe=(1, 1, 128), sfb="aligned"),
         ContiguousCase(((0, 1),), 24, 256, ragged=True),
     ],
     "masked": [
@@ -35,6 +36,7 @@ CASES = {
         MaskedCase(96, (96, 0, 1, 65), 136, 272, guard=True, pitch=16),
         MaskedCase(130, (0, 129, 130), 72, 128, sfa="mn", sfb="transposed"),
         MaskedCase(64, (0, 0, 0), 128, 256),
+        MaskedCase(40, (33, 0, 40), 72, 272, recipe=(1, 1, 128), guard=True),
         MaskedCase(16, tuple(g % 17 for g in range(34)), 24, 128),
     ],
 }

@@ -35,7 +35,7 @@ def exact(problem: Problem) -> torch.Tensor:
             rows = (expert, slice(0, int(problem.layout[expert])))
         else:
             rows = (problem.layout == expert).nonzero().flatten()
-        spread = sfb[expert].repeat_interleave(128, 0)[: problem.case.n]
+        spread = sfb[expert].repeat_interleave(problem.case.recipe[1], 0)[: problem.case.n]
         want[rows] = fp64_gemm(a[rows], sfa[rows], b[expert], spread, bf16)
     if isinstance(problem.case, ContiguousCase):
         want[problem.layout < 0] = 0

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def explain(arguments: argparse.Namespace, options: Dict[str, Any]) -> None:
-    """Prints one choice."""
+    """Prints the choice for a shape under the keywords of the planner: the pick and what it beat."""
     choice = _C.explain_fp8_gemm(arguments.m, arguments.n, arguments.k, **options)
     if arguments.all:
         print(choice["text"])

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "plan/raster.h"
 
@@ -19,20 +20,33 @@ struct Tiling {
     double loaded_rows;  // rows of A in a tile that memory really delivers
 };
 
-// Rows whose tiles are cut together, and how many such sets: only masked groups are cut each for itself.
-GroupRows tiled_rows(const Fp8GemmShape& shape) {
-    return shape.groups.grouping == Grouping::kMasked ? group_rows(shape) : GroupRows{shape.m, 1};
+// Wanted rows of masked groups scatter about what is expected: percent of it, for groups that stand for all.
+constexpr int kScatter[] = {70, 85, 100, 115, 130};
+
+// Clusters along M, of all groups. Only masked groups are cut each for itself.
+int64_t clusters_along_m(const Fp8GemmShape& shape, int64_t rows_of_cluster) {
+    if (shape.groups.grouping != Grouping::kMasked) return ceil_div(shape.m, rows_of_cluster);
+    const GroupRows group = group_rows(shape);
+    int64_t clusters = 0;
+    for (const int percent : kScatter)
+        clusters += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), rows_of_cluster);
+    return ceil_div<int64_t>(clusters * group.count, std::size(kScatter));
+}
+
+double rows_of_d(const Fp8GemmShape& shape) {
+    if (shape.groups.grouping != Grouping::kMasked) return double(shape.m);
+    const GroupRows group = group_rows(shape);
+    return double(group.rows) * double(group.count);
 }
 
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const GroupRows cut = tiled_rows(shape);
-    const int64_t clusters_m = cut.count * ceil_div<int64_t>(cut.rows, int64_t(c.block_m) * c.cluster_m);
+    const int64_t clusters_m = clusters_along_m(shape, int64_t(c.block_m) * c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = std::max(1, arch.sm_count / (c.cluster_m * c.cluster_n));
     Tiling t{};
     t.m_tiles = double(clusters_m * c.cluster_m);
     t.n_tiles = double(clusters_n * c.cluster_n);
-    t.rows = double(cut.rows) * double(cut.count);
+    t.rows = rows_of_d(shape);
     t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
     t.slots = double(slots);
     t.waves = double(ceil_div(clusters_m * clusters_n, slots));

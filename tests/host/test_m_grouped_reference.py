@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import deep_gemm
 from deep_gemm.testing import assert_bitwise_equal
@@ -187,6 +188,15 @@ def test_psum_is_refused_with_a_sentence():
         deep_gemm.m_grouped_fp8_gemm_nt_contiguous(problem.a, problem.b, problem.d, ends, use_psum_layout=True)
     with pytest.raises(deep_gemm.DeepGemmError, match="expected_m_for_psum_layout"):
         problem.run(expected_m_for_psum_layout=16)
+    assert bool((problem.buffer.view(torch.int16) == POISON_BITS).all())
+
+
+def test_the_alignment_that_is_set_reaches_the_contract():
+    problem = make_problem(replace(CONTIGUOUS[2], alignment=16), "cpu")
+    with pytest.raises(deep_gemm.DeepGemmError, match="^alignment: .*64.*16"):
+        problem.run()
+    with pytest.raises(deep_gemm.DeepGemmError, match="^alignment: .*64.*16"), FlopCounterMode(display=False):
+        problem.run()  # through the operator
     assert bool((problem.buffer.view(torch.int16) == POISON_BITS).all())
 
 

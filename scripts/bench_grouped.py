@@ -89,7 +89,8 @@ def make_weights(case: Case) -> Tuple[Tuple[torch.Tensor, torch.Tensor], List[to
     """(quantised experts, what they were)."""
     exact = [torch.randn(case.n, case.k, device="cuda", dtype=torch.bfloat16) for _ in range(case.groups)]
     pairs = [deep_gemm.per_block_cast_to_fp8(weight, use_ue8m0=False) for weight in exact]
-    return (torch.stack([data for data, _ in pairs]), torch.stack([factors for _, factors in pairs])), exact
+    data = torch.stack([data.view(torch.uint8) for data, _ in pairs]).view(torch.float8_e4m3fn)
+    return (data, torch.stack([factors for _, factors in pairs])), exact
 
 
 def contiguous(case: Case, generator: torch.Generator) -> Problem:

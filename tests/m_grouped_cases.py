@@ -129,11 +129,13 @@ class Problem:
         weights = [dequantised((data, sf), self.case.recipe[1]) for data, sf in zip(*self.b)]
         for expert, weight in enumerate(weights):
             if isinstance(self.case, MaskedCase):
-                rows = self.written()[expert].nonzero().flatten()
-                out[expert, rows] = dequantised((self.a[0][expert, rows], self.a[1][expert, rows]), 1) @ weight.t()
+                count = int(self.layout[expert])
+                a = (self.a[0][expert, :count], self.a[1][expert, :count])
+                out[expert, :count] = dequantised(a, 1) @ weight.t()
             else:
                 rows = (self.layout == expert).nonzero().flatten()
-                out[rows] = dequantised((self.a[0][rows], self.a[1][rows]), 1) @ weight.t()
+                a = (self.a[0].view(torch.uint8)[rows].view(FP8), self.a[1][rows])
+                out[rows] = dequantised(a, 1) @ weight.t()
         return out.masked_fill(~self.written()[..., None], float("nan"))
 
     def untouched(self) -> bool:

@@ -29,7 +29,20 @@ from .ops.fp8_gemm import (  # noqa: E402
     fp8_gemm_tn,
     fp8_gemm_tt,
 )
-from .ops.names_1x import gemm_fp8_fp8_bf16_nt  # noqa: E402
+from .ops.m_grouped_fp8_gemm import (  # noqa: E402
+    fp8_m_grouped_gemm_nt_masked,
+    m_grouped_fp8_fp4_gemm_nn_contiguous,
+    m_grouped_fp8_fp4_gemm_nt_contiguous,
+    m_grouped_fp8_fp4_gemm_nt_masked,
+    m_grouped_fp8_gemm_nn_contiguous,
+    m_grouped_fp8_gemm_nt_contiguous,
+    m_grouped_fp8_gemm_nt_masked,
+)
+from .ops.names_1x import (  # noqa: E402
+    gemm_fp8_fp8_bf16_nt,
+    m_grouped_gemm_fp8_fp8_bf16_nt_contiguous,
+    m_grouped_gemm_fp8_fp8_bf16_nt_masked,
+)
 from .ops.pending import pending_functions as _pending_functions  # noqa: E402
 from .ops.support import is_supported  # noqa: E402
 from .precompile import compile  # noqa: E402

@@ -6,7 +6,7 @@ left to the compiled graph.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -89,16 +89,27 @@ def recipe_parts(recipes: Sequence[Optional[Sequence[int]]], sfb: Tensor) -> Tup
     return (recipe[0], recipe[2]), (recipe[1], recipe[2])
 
 
-def expect_factors(sf: Tensor, name: str, extents: Tuple[Any, Any], granularity: Tuple[int, int]) -> None:
+def expect_factors(
+    sf: Tensor, name: str, extents: Tuple[Any, Any], granularity: Tuple[int, int], groups: Tuple[Any, ...] = ()
+) -> None:
     """Refuses factors `sf` of a `[mn, k]` operand that are not `[ceil(mn / gran_mn), ceil(k / gran_k)]`; packed ones hold
-    four of K and one row each."""
+    four of K and one row each. `groups` is (G,) for an operand `[G, mn, k]`, whose factors lead with G as well."""
     expect_dtype(sf, name, _FACTORS)
     gran_mn, gran_k = granularity
     expect(gran_mn in (1, 128) and gran_k in (32, 128), lambda: f"recipe: unsupported granularity {granularity} of {name}")
     if sf.dtype == torch.int32:
         gran_mn, gran_k = 1, 4 * gran_k
     rows, columns = (-(-extent // gran) for extent, gran in zip(extents, (gran_mn, gran_k)))
-    expect_shape(sf, name, (rows, columns), f"[ceil({'M' if 'a' in name else 'N'}/{gran_mn}), ceil(K/{gran_k})]")
+    letter = "M" if name == "sfa" else "N"
+    meaning = f"[{'G, ' if groups else ''}ceil({letter}/{gran_mn}), ceil(K/{gran_k})]"
+    expect_shape(sf, name, (*groups, rows, columns), meaning)
+
+
+def expect_ranks(tensors: Dict[str, Tensor], ranks: Sequence[int], device: torch.device) -> None:
+    """Refuses tensors, by name, unless each has its rank and all are on `device`, which is d's."""
+    for (name, tensor), rank in zip(tensors.items(), ranks):
+        expect(tensor.dim() == rank, lambda: f"{name}: expected rank {rank}, got shape {tuple(tensor.shape)}")
+        expect(tensor.device == device, lambda: f"{name}: expected the device of d, {device}, got {tensor.device}")
 
 
 def check_fp8_gemm(
@@ -115,9 +126,7 @@ def check_fp8_gemm(
     tensors = {"a": a[0], "sfa": a[1], "b": b[0], "sfb": b[1], "d": d}
     if c is not None:
         tensors["c"] = c
-    for name, tensor in tensors.items():
-        expect(tensor.dim() == 2, lambda: f"{name}: expected rank 2, got shape {tuple(tensor.shape)}")
-        expect(tensor.device == d.device, lambda: f"{name}: expected the device of d, {d.device}, got {tensor.device}")
+    expect_ranks(tensors, (2,) * len(tensors), d.device)
     if layout[0] == "t":
         a = (a[0].t(), a[1].t())
     if layout[1] == "n":
@@ -135,3 +144,68 @@ def check_fp8_gemm(
     part_a, part_b = recipe_parts(recipes, b[1])
     expect_factors(a[1], "sfa", (m, k), part_a)
     expect_factors(b[1], "sfb", (n, k), part_b)
+
+
+def expect_grouped_operands(
+    a: Tuple[Tensor, Tensor], b: Tuple[Tensor, Tensor], d: Tensor, recipes: Sequence[Optional[Sequence[int]]]
+) -> None:
+    """Refuses operands of a GEMM grouped along M. B is `[G, N, K]`; A and D are `[M, .]`, or `[G, M, .]` (masked)."""
+    groups, n, k = b[0].shape
+    leading = a[0].shape[:-2] and (groups,)
+    m = a[0].shape[-2]
+    letters = "G, " if leading else ""
+    for name, data in (("a", a[0]), ("b", b[0])):
+        expect_dtype(data, name, (torch.float8_e4m3fn,))
+    expect_shape(a[0], "a", (*leading, m, k), f"[{letters}M, K] with the G and K of b")
+    expect_dtype(d, "d", (torch.bfloat16,))
+    expect_shape(d, "d", (*leading, m, n), f"[{letters}M, N]")
+    part_a, part_b = recipe_parts(recipes, b[1])
+    expect_factors(a[1], "sfa", (m, k), part_a, leading)
+    expect_factors(b[1], "sfb", (n, k), part_b, (groups,))
+
+
+def check_m_grouped_contiguous(
+    layout: str,
+    a: Tuple[Tensor, Tensor],
+    b: Tuple[Tensor, Tensor],
+    d: Tensor,
+    grouped_layout: Tensor,
+    recipe: Optional[Sequence[int]],
+    recipe_a: Optional[Sequence[int]],
+    recipe_b: Optional[Sequence[int]],
+    compiled_dims: str,
+    disable_ue8m0_cast: bool,
+    use_psum_layout: bool,
+    *psum_options: Any,
+) -> None:
+    """The refusals of `m_grouped_fp8_gemm_<layout>_contiguous` that need no data. Raises DeepGemmError."""
+    expect_compiled_dims(compiled_dims)
+    tensors = {"a": a[0], "sfa": a[1], "b": b[0], "sfb": b[1], "d": d, "grouped_layout": grouped_layout}
+    expect_ranks(tensors, (2, 2, 3, 3, 2, 1), d.device)
+    if layout[1] == "n":
+        b = (b[0].transpose(1, 2), b[1].transpose(1, 2))
+    expect_grouped_operands(a, b, d, (recipe, recipe_a, recipe_b))
+    expect_dtype(grouped_layout, "grouped_layout", (torch.int32,))
+    length, meaning = (b[0].shape[0], "[G]") if use_psum_layout else (a[0].shape[0], "[M]")
+    expect_shape(grouped_layout, "grouped_layout", (length,), meaning)
+
+
+def check_m_grouped_masked(
+    a: Tuple[Tensor, Tensor],
+    b: Tuple[Tensor, Tensor],
+    d: Tensor,
+    masked_m: Tensor,
+    expected_m: int,
+    recipe: Optional[Sequence[int]],
+    recipe_a: Optional[Sequence[int]],
+    recipe_b: Optional[Sequence[int]],
+    compiled_dims: str,
+    disable_ue8m0_cast: bool,
+) -> None:
+    """The refusals of `m_grouped_fp8_gemm_nt_masked` that need no data. Raises DeepGemmError."""
+    expect_compiled_dims(compiled_dims)
+    tensors = {"a": a[0], "sfa": a[1], "b": b[0], "sfb": b[1], "d": d, "masked_m": masked_m}
+    expect_ranks(tensors, (3, 3, 3, 3, 3, 1), d.device)
+    expect_grouped_operands(a, b, d, (recipe, recipe_a, recipe_b))
+    expect_dtype(masked_m, "masked_m", (torch.int32,))
+    expect_shape(masked_m, "masked_m", (b[0].shape[0],), "[G]")

@@ -15,9 +15,11 @@ from . import _C
 from .errors import DeepGemmError
 from .ops.support import arch_name
 from .ops.table import BY_NAME
+from .utils.layout import get_mk_alignment_for_contiguous_layout
 
 Extent = Union[int, Sequence[int]]
 MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
+COMPILABLE = ("fp8_gemm_", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_")
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -89,6 +91,40 @@ def is_integers(value: Any, count: int) -> bool:
     return isinstance(value, (tuple, list)) and len(value) == count and all(isinstance(x, int) for x in value)
 
 
+@dataclass(frozen=True)
+class Groups:
+    """What of the groups of a grouped GEMM may choose a kernel: their number, the rows expected in one (masked; 0: nobody
+    knows), the alignment of their starts (contiguous; None: what is set now)."""
+
+    count: int = 1
+    expected_m: Extent = 0
+    alignment: Optional[int] = None
+
+    def planning(self, op: str) -> List[Dict[str, Any]]:
+        """The planner's keywords for `op`, one entry for each expected M; none of the groups' where `op` has none."""
+        grouping = next((word for word in ("contiguous", "masked") if op_name(op).endswith(word)), "dense")
+        if grouping == "dense":
+            return [{}]
+        common = {"grouping": grouping, "num_groups": extents(self.count, "num_groups")[0]}
+        if grouping == "contiguous":
+            alignment = self.alignment or get_mk_alignment_for_contiguous_layout()
+            return [{**common, "alignment": extents(alignment, "alignment")[0]}]
+        hints = [self.expected_m] if isinstance(self.expected_m, int) else list(self.expected_m)
+        if not hints or not all(isinstance(hint, int) and hint >= 0 for hint in hints):
+            raise DeepGemmError(f"expected_m: expected an integer of 0 or more, or several, got {self.expected_m!r}")
+        return [{**common, "expected_m": hint} for hint in hints]
+
+
+def op_name(op: str) -> str:
+    """The name in the table of an operation that has kernels to compile ahead of time; other names are refused."""
+    if not isinstance(op, str) or op not in BY_NAME:
+        raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
+    name = BY_NAME[op].name
+    if not name.startswith(COMPILABLE):
+        raise DeepGemmError(f"op: only fp8_gemm_* and m_grouped_fp8_gemm_* can be compiled ahead of time, got {op!r}")
+    return name
+
+
 def extents(value: Extent, name: str) -> List[int]:
     """The positive extents in `value`, an integer or a sequence of them."""
     values = [value] if isinstance(value, int) else list(value) if isinstance(value, Sequence) else []
@@ -154,6 +190,9 @@ def compile(
     recipe: Sequence[int] = (1, 128, 128),
     out: Any = torch.bfloat16,
     accumulate: bool = False,
+    num_groups: int = 1,
+    expected_m: Extent = 0,
+    alignment: Optional[int] = None,
     sm_count: int = 0,
     image: str = "cubin",
     jobs: Optional[int] = None,
@@ -165,13 +204,16 @@ def compile(
     folder can be copied to another machine.
 
     Args:
-        op: the operation, e.g. "fp8_gemm_nt"; layouts share their kernels.
-        m: one M, or (first, last); the M at which the planner changes its choice are found, not enumerated.
+        op: the operation, e.g. "fp8_gemm_nt" or "m_grouped_fp8_gemm_nt_masked"; layouts share their kernels.
+        m: rows of A (of one group where they are masked), as one M or (first, last); the M at which the planner changes its choice are found, not enumerated.
         n, k: an extent, or several; every pair of them is built.
         arch: "sm_90a", "sm_90", 90 or (9, 0).
         recipe: (gran_m, gran_n, gran_k), as of the call.
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
         accumulate: for calls with `c`.
+        num_groups: G of a grouped operation.
+        expected_m: of a masked one, as of the call; one value or several.
+        alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
         sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
         image: "cubin", or "ptx" for an emulated driver.
         jobs: threads; None for one a processor.
@@ -183,12 +225,12 @@ def compile(
     Raises:
         DeepGemmError: an argument, an architecture without a kernel, or a failed compilation (with its log).
     """
-    if not isinstance(op, str) or op not in BY_NAME:
-        raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
-    if not BY_NAME[op].name.startswith("fp8_gemm_"):
-        raise DeepGemmError(f"op: only fp8_gemm_* can be compiled ahead of time, got {op!r}")
     if jobs is not None and not (isinstance(jobs, int) and jobs > 0):
         raise DeepGemmError(f"jobs: expected a positive number of threads or None, got {jobs!r}; leave it out for one a processor")
+    groups = Groups(num_groups, expected_m, alignment).planning(op)
     target = target_of(arch, sm_count, image)
-    points = break_points(m, n, k, planning_options(target, recipe, out, accumulate))
+    options = planning_options(target, recipe, out, accumulate)
+    if "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
+        raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
+    points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

@@ -7,7 +7,8 @@ a renamed copy registers beside the original.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from functools import partial
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from torch.compiler import is_compiling
 from torch.nn import Parameter
 
 from . import _C
-from .fake_checks import check_fp8_gemm, expect_kinds
+from .fake_checks import check_fp8_gemm, check_m_grouped_contiguous, check_m_grouped_masked, expect_kinds
 
 NAMESPACE = __package__.replace(".", "_")
 _library = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -29,24 +30,33 @@ _PLAIN = frozenset((Tensor, Parameter, type(None)))
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 
 
-def needs_op(a: Any, b: Any, d: Any, c: Any) -> bool:
-    """Whether a call on the pairs `a`, `b` and tensors `d`, `c` must go through the operator. False for what is no pair
-    or no tensor: C++ refuses it by name, and look-alike tensors of other frameworks pass."""
+def needs_op(a: Any, b: Any, d: Any, other: Any) -> bool:
+    """Whether a call on the pairs `a`, `b` and tensors `d`, `other` must go through the operator. False for what is no
+    pair or no tensor: C++ refuses it by name, and look-alike tensors of other frameworks pass."""
     if is_compiling() or _dispatch_modes():
         return True
     try:
         if (
             type(d) in _PLAIN
-            and type(c) in _PLAIN
+            and type(other) in _PLAIN
             and type(a[0]) in _PLAIN
             and type(a[1]) in _PLAIN
             and type(b[0]) in _PLAIN
             and type(b[1]) in _PLAIN
         ):
             return False
-        return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (d, c, a[0], a[1], b[0], b[1]))
+        return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (d, other, a[0], a[1], b[0], b[1]))
     except (TypeError, IndexError, KeyError):
         return False
+
+
+def _register(name: str, schema: str, run: Callable[..., None], fake: Callable[..., None]) -> Any:
+    """Defines the operator `name` with its kernel for both devices and its fake; returns its overload."""
+    _library.define(name + schema, tags=_TAGS)
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, run, key)
+    torch.library.register_fake(f"{NAMESPACE}::{name}", fake, lib=_library)
+    return getattr(getattr(torch.ops, NAMESPACE), name).default
 
 
 _FP8_GEMM_SCHEMA = (
@@ -81,11 +91,7 @@ def _register_fp8_gemm(layout: str) -> Any:
     def fake(a, sfa, b, sfb, d, c, accumulate, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast) -> None:
         check_fp8_gemm(layout, (a, sfa), (b, sfb), d, c, (recipe, recipe_a, recipe_b), compiled_dims)
 
-    _library.define(name + _FP8_GEMM_SCHEMA, tags=_TAGS)
-    for key in ("CPU", "CUDA"):
-        _library.impl(name, run, key)
-    torch.library.register_fake(f"{NAMESPACE}::{name}", fake, lib=_library)
-    return getattr(getattr(torch.ops, NAMESPACE), name).default
+    return _register(name, _FP8_GEMM_SCHEMA, run, fake)
 
 
 _FP8_GEMM = {layout: _register_fp8_gemm(layout) for layout in ("nt", "nn", "tn", "tt")}
@@ -111,3 +117,50 @@ def call_fp8_gemm(
     accumulate = c is d
     separate = None if accumulate else c
     _FP8_GEMM[layout](a_data, sfa, b_data, sfb, d, separate, accumulate, *recipes, compiled_dims, disable_ue8m0_cast)
+
+
+_OPTIONS_SCHEMA = "int[]? recipe, int[]? recipe_a, int[]? recipe_b, str compiled_dims, bool disable_ue8m0_cast"
+_CONTIGUOUS_SCHEMA = (
+    f"(Tensor a, Tensor sfa, Tensor b, Tensor sfb, Tensor(a!) d, Tensor grouped_layout, {_OPTIONS_SCHEMA}, "
+    "bool use_psum_layout, bool ensure_zero_padding, SymInt? expected_m_for_psum_layout, int alignment) -> ()"
+)
+_MASKED_SCHEMA = (
+    "(Tensor a, Tensor sfa, Tensor b, Tensor sfb, Tensor(a!) d, Tensor masked_m, SymInt expected_m, "
+    f"{_OPTIONS_SCHEMA}) -> ()"
+)
+
+
+def _register_m_grouped(name: str, schema: str, check: Callable[..., None]) -> Any:
+    """Defines the grouped operator `name`, whose arguments are the binding's with the pairs taken apart."""
+    launch = getattr(_C, name)
+
+    def run(a: Tensor, sfa: Tensor, b: Tensor, sfb: Tensor, *others: Any) -> None:
+        launch((a, sfa), (b, sfb), *others)
+
+    def fake(a: Tensor, sfa: Tensor, b: Tensor, sfb: Tensor, *others: Any) -> None:
+        check((a, sfa), (b, sfb), *others)
+
+    return _register(name, schema, run, fake)
+
+
+_CONTIGUOUS = {
+    layout: _register_m_grouped(
+        f"m_grouped_fp8_gemm_{layout}_contiguous", _CONTIGUOUS_SCHEMA, partial(check_m_grouped_contiguous, layout)
+    )
+    for layout in ("nt", "nn")
+}
+_MASKED = _register_m_grouped("m_grouped_fp8_gemm_nt_masked", _MASKED_SCHEMA, check_m_grouped_masked)
+
+
+def call_m_grouped_contiguous(layout: str, a: Sequence[Tensor], b: Sequence[Tensor], *others: Any) -> None:
+    """Calls the operator `m_grouped_fp8_gemm_<layout>_contiguous` with the arguments of the binding of that name."""
+    a_data, sfa = a
+    b_data, sfb = b
+    _CONTIGUOUS[layout](a_data, sfa, b_data, sfb, *others)
+
+
+def call_m_grouped_masked(a: Sequence[Tensor], b: Sequence[Tensor], *others: Any) -> None:
+    """Calls the operator `m_grouped_fp8_gemm_nt_masked` with the arguments of the binding of that name."""
+    a_data, sfa = a
+    b_data, sfb = b
+    _MASKED(a_data, sfa, b_data, sfb, *others)

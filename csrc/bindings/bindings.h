@@ -6,6 +6,7 @@
 namespace deep_gemm::bindings {
 
 void register_fp8_gemm(pybind11::module_& m);
+void register_grouped_fp8_gemm(pybind11::module_& m);
 void register_jit(pybind11::module_& m);
 void register_plan(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);

@@ -25,4 +25,12 @@ PyObject* guarded(Body&& body) noexcept {
     }
 }
 
+// A function of positional arguments, entered in a module's table without pybind11's dispatcher. `arguments`
+// is its documentation.
+using FastFunction = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t) noexcept;
+inline PyMethodDef fast_method(const char* name, FastFunction function, const char* arguments) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL,
+            arguments};
+}
+
 }  // namespace deep_gemm::bindings

@@ -29,4 +29,5 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_jit(m);
     bindings::register_plan(m);
     bindings::register_fp8_gemm(m);
+    bindings::register_grouped_fp8_gemm(m);
 }

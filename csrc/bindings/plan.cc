@@ -116,6 +116,18 @@ ScaleGranularity granularity_from(const py::handle& recipe) {
                             std::string(py::repr(recipe))));
 }
 
+// Of the keywords that say how rows are grouped, those that the grouping has: others leave a shape as it is.
+GroupShape groups_from(const py::dict& keywords) {
+    GroupShape groups;
+    parse("grouping", py::cast<std::string>(keywords["grouping"]), groups.grouping);
+    from_python("num_groups", keywords["num_groups"], groups.count);
+    if (groups.grouping == Grouping::kMasked)
+        from_python("expected_m", keywords["expected_m"], groups.expected_m);
+    if (groups.grouping == Grouping::kContiguous)
+        from_python("alignment", keywords["alignment"], groups.alignment);
+    return groups;
+}
+
 // The optional keywords of every planning function.
 struct Request {
     Fp8GemmShape shape;
@@ -125,10 +137,13 @@ struct Request {
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("recipe") = py::make_tuple(1, 128, 128), py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none());
+                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
+                 py::arg("grouping") = "dense", py::arg("num_groups") = 1, py::arg("expected_m") = 0,
+                 py::arg("alignment") = 128);
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
-    Request request{{m, n, k, granularity_from(all["recipe"]), Dtype::kBf16, py::cast<bool>(all["has_c"])},
+    Request request{{m, n, k, granularity_from(all["recipe"]), Dtype::kBf16, py::cast<bool>(all["has_c"]),
+                     groups_from(all)},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     parse("d_dtype", py::cast<std::string>(all["d_dtype"]), request.shape.d_dtype);
@@ -198,7 +213,8 @@ void register_plan(py::module_& m) {
     m.def("plan_fp8_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, arch "
           "(overrides of the "
-          "H200's numbers), config (run this one instead of the best).");
+          "H200's numbers), config (run this one instead of the best); grouping ('dense', 'contiguous', "
+          "'masked') with num_groups, expected_m (masked) and alignment (contiguous).");
     m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
           "plan_fp8_gemm.");

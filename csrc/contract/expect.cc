@@ -24,9 +24,14 @@ void Expect::fail_dtype(std::initializer_list<Dtype> accepted, std::string_view 
     refuse(name_, "dtype {}, got {}; {}", names, dtype_name(tensor_.dtype), advice);
 }
 
-void Expect::fail_shape(const Extent& rows, const Extent& columns, std::string_view advice) const {
-    refuse(name_, "shape [{}, {}] ([{}, {}]), got {}; {}", rows.value, columns.value, rows.letter,
-           columns.letter, shape_text(tensor_), advice);
+void Expect::fail_shape(std::span<const Extent> extents, std::string_view advice) const {
+    std::string values, letters;
+    for (const Extent& extent : extents) {
+        const char* separator = values.empty() ? "" : ", ";
+        values += fmt::format("{}{}", separator, extent.value);
+        letters += fmt::format("{}{}", separator, extent.letter);
+    }
+    refuse(name_, "shape [{}] ([{}]), got {}; {}", values, letters, shape_text(tensor_), advice);
 }
 
 void Expect::fail_extent(int dimension) const {
@@ -36,23 +41,44 @@ void Expect::fail_extent(int dimension) const {
 
 void Expect::fail_unit_stride(std::string_view letter) const {
     refuse(name_, "stride 1 along {0}, got {1} (strides {2}, shape {3}); make it contiguous along {0}",
-           letter, tensor_.stride[1], strides_text(tensor_), shape_text(tensor_));
+           letter, tensor_.stride[tensor_.column_dimension()], strides_text(tensor_), shape_text(tensor_));
 }
 
 void Expect::fail_row_alignment() const {
-    const int64_t row_bytes = tensor_.stride[0] * bytes();
     refuse(name_,
            "a row stride that is a multiple of 16 bytes, got {} bytes (strides {}, shape {}); pad the rows "
            "to {} bytes",
-           row_bytes, strides_text(tensor_), shape_text(tensor_),
-           align_up<int64_t>(tensor_.shape[1] * bytes(), kTmaAlignment));
+           row_stride() * bytes(), strides_text(tensor_), shape_text(tensor_),
+           align_up<int64_t>(tensor_.columns() * bytes(), kTmaAlignment));
 }
 
 void Expect::fail_row_overlap() const {
     refuse(name_,
            "a row stride of at least {0} elements, the length of a row, got {1} (shape {2}); call "
            ".contiguous() on it",
-           tensor_.shape[1], tensor_.stride[0], shape_text(tensor_));
+           tensor_.columns(), row_stride(), shape_text(tensor_));
+}
+
+bool Expect::groups_apart() const {
+    const int64_t group_stride = tensor_.stride[0];
+    if (group_stride >= group_length()) return true;
+    const int64_t turn = (tensor_.shape[0] - 1) * group_stride + tensor_.columns();
+    return group_stride >= tensor_.columns() && row_stride() >= turn;
+}
+
+void Expect::fail_group_alignment() const {
+    refuse(name_,
+           "a group stride that is a multiple of 16 bytes, got {} bytes (strides {}, shape {}); pad the "
+           "groups to {} bytes",
+           tensor_.stride[0] * bytes(), strides_text(tensor_), shape_text(tensor_),
+           align_up<int64_t>(group_length() * bytes(), kTmaAlignment));
+}
+
+void Expect::fail_group_overlap() const {
+    refuse(name_,
+           "groups that do not overlap, a stride of at least {} elements between them, got {} (strides {}, "
+           "shape {}); call .contiguous() on it",
+           group_length(), tensor_.stride[0], strides_text(tensor_), shape_text(tensor_));
 }
 
 void Expect::fail_row_distance() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,9 +43,11 @@ class Expect {
             if (tensor_.dtype == d) return *this;
         fail_dtype(accepted, advice);
     }
-    const Expect& shape(const Extent& rows, const Extent& columns, std::string_view advice) const {
-        if (tensor_.shape[0] != rows.value || tensor_.shape[1] != columns.value) [[unlikely]]
-            fail_shape(rows, columns, advice);
+    // As many extents as the tensor has dimensions.
+    const Expect& shape(std::span<const Extent> extents, std::string_view advice) const {
+        for (std::size_t i = 0; i < extents.size(); ++i)
+            if (tensor_.shape[i] != extents[i].value) [[unlikely]]
+                fail_shape(extents, advice);
         return *this;
     }
     // Every extent fits the kernels' 32-bit indices.
@@ -57,21 +60,32 @@ class Expect {
     // Elements of a row are adjacent; `letter` names the last dimension. Of extents 0 and 1 any stride is
     // right.
     const Expect& rows_contiguous(std::string_view letter) const {
-        if (strides_matter() && tensor_.shape[1] > 1 && tensor_.stride[1] != 1) [[unlikely]]
+        const int column = tensor_.column_dimension();
+        if (strides_matter() && tensor_.shape[column] > 1 && tensor_.stride[column] != 1) [[unlikely]]
             fail_unit_stride(letter);
         return *this;
     }
-    const Expect& k_major() const { return rows_contiguous("K"); }
     // Rows neither overlap, nor start off a 16-byte boundary, nor lie further apart than a map can say.
     const Expect& rows_addressable() const {
-        if (strides_matter() && tensor_.shape[0] > 1) {
-            const int64_t elements = tensor_.stride[0];
+        if (strides_matter() && tensor_.rows() > 1) {
+            const int64_t elements = row_stride();
             if (elements >= kTmaStrideLimit / bytes()) [[unlikely]]
                 fail_row_distance();
             if (elements * bytes() % kTmaAlignment != 0) [[unlikely]]
                 fail_row_alignment();
-            if (elements < tensor_.shape[1]) [[unlikely]]
+            if (elements < tensor_.columns()) [[unlikely]]
                 fail_row_overlap();
+        }
+        return *this;
+    }
+    // Of three dimensions: groups start on 16-byte boundaries and share no byte. They may lie one after
+    // another or interleave, a row of each in turn.
+    const Expect& groups_addressable() const {
+        if (tensor_.rank == 3 && strides_matter() && tensor_.shape[0] > 1) {
+            if (tensor_.stride[0] * bytes() % kTmaAlignment != 0) [[unlikely]]
+                fail_group_alignment();
+            if (!groups_apart()) [[unlikely]]
+                fail_group_overlap();
         }
         return *this;
     }
@@ -89,24 +103,30 @@ class Expect {
         return *this;
     }
 
-    // What any tensor a TMA map describes must be: rows contiguous, 16-byte rows and base.
+    // What any tensor a TMA map describes must be: rows contiguous, 16-byte rows, groups and base.
     const Expect& tma_addressable(std::string_view letter) const {
-        return rows_contiguous(letter).rows_addressable().base_aligned(kTmaAlignment);
+        return rows_contiguous(letter).rows_addressable().groups_addressable().base_aligned(kTmaAlignment);
     }
 
   private:
-    bool strides_matter() const { return tensor_.shape[0] != 0 && tensor_.shape[1] != 0; }
+    bool strides_matter() const { return tensor_.numel() != 0; }
     int64_t bytes() const { return element_bytes(tensor_.dtype); }
+    int64_t row_stride() const { return tensor_.stride[tensor_.row_dimension()]; }
+    // Elements from the first of a group to its last.
+    int64_t group_length() const { return (tensor_.rows() - 1) * row_stride() + tensor_.columns(); }
+    bool groups_apart() const;
 
     [[noreturn]] void fail_device(const Device& device, std::string_view other) const;
     [[noreturn]] void fail_rank(int expected, std::string_view dims) const;
     [[noreturn]] void fail_dtype(std::initializer_list<Dtype> accepted, std::string_view advice) const;
-    [[noreturn]] void fail_shape(const Extent& rows, const Extent& columns, std::string_view advice) const;
+    [[noreturn]] void fail_shape(std::span<const Extent> extents, std::string_view advice) const;
     [[noreturn]] void fail_extent(int dimension) const;
     [[noreturn]] void fail_unit_stride(std::string_view letter) const;
     [[noreturn]] void fail_row_alignment() const;
     [[noreturn]] void fail_row_overlap() const;
     [[noreturn]] void fail_row_distance() const;
+    [[noreturn]] void fail_group_alignment() const;
+    [[noreturn]] void fail_group_overlap() const;
     [[noreturn]] void fail_base(int alignment) const;
     [[noreturn]] void fail_negative_stride() const;
 

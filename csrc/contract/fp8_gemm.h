@@ -3,30 +3,12 @@
 
 #include <optional>
 
-#include "problem/fp8_gemm.h"
-#include "support/tensor_view.h"
+#include "contract/fp8_operands.h"
 
 namespace deep_gemm::contract {
 
-// Rows, columns of B and K that share one scaling factor.
-struct Recipe {
-    int gran_m, gran_n, gran_k;
-    bool operator==(const Recipe&) const = default;
-};
-// The same of one operand.
-struct RecipePart {
-    int gran_mn, gran_k;
-};
-
-// The arguments as they came, before any check. Layout letters are already applied: a [M,K], b [N,K], sfa [M,
-// ceil(K/128)], sfb [ceil(N/gran_n), ceil(K/128)], as `nt` sees them.
-struct Fp8GemmCall {
-    TensorView a, sfa, b, sfb, d;
+struct Fp8GemmCall : Fp8Operands {
     std::optional<TensorView> c;
-    std::optional<Recipe> recipe;
-    std::optional<RecipePart> recipe_a, recipe_b;
-    bool disable_ue8m0_cast = false;  // changes nothing on SM90, whose FP32 factors are never cast
-    void* stream = nullptr;
 };
 
 // The one device all tensors of the call are on; refuses mixed devices and those that are neither CUDA nor

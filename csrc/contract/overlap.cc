@@ -32,6 +32,34 @@ bool overlap_same_pitch(const RowBlock& x, const RowBlock& y) {
     return row_to_row || row_to_next;
 }
 
+// The bytes of any rank from first to last.
+RowBlock envelope(const TensorView& t) {
+    int64_t last = 0;
+    for (int i = 0; i < t.rank; ++i) last += (t.shape[i] - 1) * t.stride[i];
+    const int64_t bytes = t.numel() == 0 ? 0 : (last + 1) * element_bytes(t.dtype);
+    return {reinterpret_cast<uintptr_t>(t.data), bytes == 0 ? 0 : 1, bytes, 0};
+}
+
+int64_t num_matrices(const TensorView& t) {
+    return t.rank == 3 ? t.shape[0] : 1;
+}
+
+// Matrix `i` of three dimensions; fewer are one matrix.
+RowBlock matrix_block(const TensorView& t, int64_t i) {
+    if (t.rank == 2) return row_block(t);
+    TensorView matrix = t;
+    matrix.rank = 2;
+    if (t.rank == 1) {
+        matrix.shape = {1, t.shape[0]};
+        matrix.stride = {0, t.stride[0]};
+    } else {
+        matrix.data = static_cast<char*>(t.data) + i * t.stride[0] * element_bytes(t.dtype);
+        matrix.shape = {t.shape[1], t.shape[2]};
+        matrix.stride = {t.stride[1], t.stride[2]};
+    }
+    return row_block(matrix);
+}
+
 }  // namespace
 
 RowBlock row_block(const TensorView& t) {
@@ -58,6 +86,15 @@ bool overlap(const RowBlock& x, const RowBlock& y) {
         const int64_t begin = static_cast<int64_t>(few.begin - many.begin) + i * few.pitch;
         if (meets(begin, few.width, many)) return true;
     }
+    return false;
+}
+
+bool overlap(const TensorView& x, const TensorView& y) {
+    if (x.rank == 2 && y.rank == 2) return overlap(row_block(x), row_block(y));
+    if (!overlap(envelope(x), envelope(y))) return false;
+    for (int64_t i = 0; i < num_matrices(x); ++i)
+        for (int64_t j = 0; j < num_matrices(y); ++j)
+            if (overlap(matrix_block(x, i), matrix_block(y, j))) return true;
     return false;
 }
 

@@ -20,8 +20,7 @@ RowBlock row_block(const TensorView& t);
 // Exact, column slices of one buffer included; no loop where the pitches agree.
 bool overlap(const RowBlock& x, const RowBlock& y);
 
-inline bool overlap(const TensorView& x, const TensorView& y) {
-    return overlap(row_block(x), row_block(y));
-}
+// Tensors of one to three dimensions; those of three matrix by matrix, where their outlines meet at all.
+bool overlap(const TensorView& x, const TensorView& y);
 
 }  // namespace deep_gemm::contract

@@ -48,13 +48,15 @@ struct LaunchShape {
 // if it is not.
 void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
 
-// A 2-D tile map with 128-byte swizzle: the one encoder of the library.
+// A tile map with 128-byte swizzle, of one matrix or of groups of them: the one encoder of the library.
 struct TileMapSpec {
     const void* data;
     int element_bytes;      // 1 (uint8), 2 (bf16), 4 (f32)
     uint64_t inner, outer;  // extents in elements
     uint64_t outer_stride;  // bytes, a multiple of 16
     uint32_t box_inner, box_outer;
+    uint64_t groups = 0;        // matrices, a third dimension; 0: one matrix, two dimensions
+    uint64_t group_stride = 0;  // bytes, a multiple of 16
 };
 TensorMap encode_tile_map(const TileMapSpec& spec);
 

@@ -1,3 +1,5 @@
+#include <deep_gemm/base/math.h>
+
 #include <array>
 #include <bit>
 
@@ -25,21 +27,23 @@ CUtensorMapDataType data_type(int element_bytes) {
 
 TensorMap encode_tile_map(const TileMapSpec& spec) {
     CUtensorMap map;  // its alignment differs between versions of the header
-    const std::array<cuuint64_t, 2> extents = {spec.inner, spec.outer};
-    const std::array<cuuint64_t, 1> strides = {spec.outer_stride};
-    const std::array<cuuint32_t, 2> box = {spec.box_inner, spec.box_outer};
-    const std::array<cuuint32_t, 2> element_strides = {1, 1};
+    const cuuint32_t rank = spec.groups == 0 ? 2 : 3;
+    const std::array<cuuint64_t, 3> extents = {spec.inner, spec.outer, spec.groups};
+    const std::array<cuuint64_t, 2> strides = {spec.outer_stride, spec.group_stride};
+    const std::array<cuuint32_t, 3> box = {spec.box_inner, spec.box_outer, 1};
+    const std::array<cuuint32_t, 3> element_strides = {1, 1, 1};
     const CUresult result = driver().encode_tiled(
-        &map, data_type(spec.element_bytes), 2, const_cast<void*>(spec.data), extents.data(), strides.data(),
-        box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        &map, data_type(spec.element_bytes), rank, const_cast<void*>(spec.data), extents.data(),
+        strides.data(), box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) [[unlikely]]
         check_driver(
             result, "cuTensorMapEncodeTiled",
-            fmt::format("address {}, {} x {} elements of {} bytes, row pitch {} bytes, box {} x {} cannot be "
-                        "tiled; the address and the pitch must be multiples of 16 bytes",
-                        spec.data, spec.outer, spec.inner, spec.element_bytes, spec.outer_stride,
-                        spec.box_outer, spec.box_inner)
+            fmt::format("address {}, {} x {} x {} elements of {} bytes, pitches {} and {} bytes, box {} x {} "
+                        "cannot be tiled; the address and the pitches must be multiples of 16 bytes",
+                        spec.data, max_of<uint64_t>(spec.groups, 1), spec.outer, spec.inner,
+                        spec.element_bytes, spec.group_stride, spec.outer_stride, spec.box_outer,
+                        spec.box_inner)
                 .c_str());
     return std::bit_cast<TensorMap>(map);
 }

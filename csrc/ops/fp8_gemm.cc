@@ -30,7 +30,7 @@ launch::Block2d block_of_d(const Fp8GemmProblem& p) {
     return {.data = p.d, .pitch_bytes = p.d_row_stride * bytes, .width_bytes = p.n * bytes, .rows = p.m};
 }
 
-// K = 0: D is C, or zeros.
+// D without a product: C, or zeros.
 void finish_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream) {
     if (!p.has_c()) return launch::fill_zero_2d(p.device.index, block_of_d(p), stream);
     if (p.c == p.d) return;
@@ -38,14 +38,31 @@ void finish_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream
                     {.data = p.c, .pitch_bytes = p.c_row_stride * element_bytes(p.d_dtype)}, stream);
 }
 
-TensorMap operand_map(const OperandView& operand, int64_t rows, int64_t k, int box_rows) {
-    return launch::encode_tile_map({.data = operand.data,
-                                    .element_bytes = 1,
-                                    .inner = static_cast<uint64_t>(k),
-                                    .outer = static_cast<uint64_t>(rows),
-                                    .outer_stride = static_cast<uint64_t>(operand.row_stride),
-                                    .box_inner = kBlockK,
-                                    .box_outer = static_cast<uint32_t>(box_rows)});
+// Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known
+// on the device alone: there a kernel writes the zeros.
+bool has_no_product(const Fp8GemmProblem& p) {
+    return p.groups.grouping != Grouping::kMasked && (p.k == 0 || p.groups.count == 0);
+}
+
+// Maps have three dimensions where there are groups; A and D of a contiguous problem are one.
+uint64_t map_groups(const Fp8GemmProblem& p, int64_t groups) {
+    return p.groups.grouping == Grouping::kDense ? 0 : static_cast<uint64_t>(groups);
+}
+
+launch::TileMapSpec operand_spec(const OperandView& operand, int64_t rows, int64_t k, int box_rows) {
+    return {.data = operand.data,
+            .element_bytes = 1,
+            .inner = static_cast<uint64_t>(k),
+            .outer = static_cast<uint64_t>(rows),
+            .outer_stride = static_cast<uint64_t>(operand.row_stride),
+            .box_inner = kBlockK,
+            .box_outer = static_cast<uint32_t>(box_rows),
+            .group_stride = static_cast<uint64_t>(operand.group_stride)};
+}
+
+TensorMap operand_map(launch::TileMapSpec spec, uint64_t groups) {
+    spec.groups = groups;
+    return launch::encode_tile_map(spec);
 }
 
 TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
@@ -56,20 +73,30 @@ TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
                                     .outer = static_cast<uint64_t>(p.m),
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
                                     .box_inner = static_cast<uint32_t>(store_columns(config.block_n, bytes)),
-                                    .box_outer = kWgmmaM});
+                                    .box_outer = kWgmmaM,
+                                    .groups = map_groups(p, p.d_groups()),
+                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
 ScaleArgs scale_args(const ScaleView& s) {
-    return {s.data, s.stride_mn, s.stride_k};
+    return {s.data, s.stride_mn, s.stride_k, s.stride_g};
 }
 
 // Made anew for every call: an address is never part of a key.
 Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
-    return {.a = operand_map(p.a, p.m, p.k, static_cast<int>(slices.rows)),
-            .b = operand_map(p.b, p.n, p.k, config.block_n / config.cluster_m),
-            .d = output_map(p, config),
+    TensorMap a, b;
+    if (p.k > 0) {
+        a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)),
+                        map_groups(p, p.d_groups()));
+        b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
+                        map_groups(p, p.groups.count));
+    }
+    const TensorMap d = output_map(p, config);
+    return {.a = p.k > 0 ? a : d,  // without K nothing is loaded, and no map could describe it
+            .b = p.k > 0 ? b : d,
+            .d = d,
             .sfa = scale_args(p.sfa),
             .sfb = scale_args(p.sfb),
             .c = p.c,
@@ -78,22 +105,25 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
             .a_slices = slices,
-            .raster = ready.raster};
+            .raster = ready.raster,
+            .groups = {p.groups.layout, static_cast<uint32_t>(p.groups.count), 0},
+            .output = {p.d, p.d_row_stride, p.d_group_stride}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
     return {.m = p.m,
             .n = p.n,
-            .k = p.k,
+            .k = max_of<int64_t>(p.k, 1),
             .sfb_granularity =
                 p.sfb.granularity_mn == 1 ? ScaleGranularity::kPerRow : ScaleGranularity::kPerBlock,
             .d_dtype = p.d_dtype,
-            .has_c = p.has_c()};
+            .has_c = p.has_c(),
+            .groups = {p.groups.grouping, p.groups.count, p.groups.expected_m, p.groups.alignment}};
 }
 
 void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
-    if (problem.k == 0) {
+    if (has_no_product(problem)) {
         if (!options.compile_only) finish_without_product(problem, stream);
         return;
     }
@@ -104,15 +134,29 @@ void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }
 
-}  // namespace
-
-void fp8_gemm(const Fp8GemmCall& call) {
+// contract -> problem -> plan, jit, launch; or the reference.
+template <typename Call>
+void run(const Call& call) {
     const Device device = contract::device_of(call);
     const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
     if (problem.empty_output()) return;
     if (runs_on_device(device)) return run_on_device(problem, call.stream);
     const BlockingScope scope;
     reference::fp8_gemm(problem);
+}
+
+}  // namespace
+
+void fp8_gemm(const Fp8GemmCall& call) {
+    run(call);
+}
+
+void m_grouped_fp8_gemm_contiguous(const ContiguousFp8GemmCall& call) {
+    run(call);
+}
+
+void m_grouped_fp8_gemm_masked(const MaskedFp8GemmCall& call) {
+    run(call);
 }
 
 }  // namespace deep_gemm::ops

@@ -1,11 +1,16 @@
-// fp8_gemm_{nt,nn,tn,tt}: the five calls in order, and the empty-problem rules.
+// fp8_gemm_{nt,nn,tn,tt} and the GEMMs over groups of rows: the five calls in order, and the empty-problem
+// rules.
 #pragma once
 
 #include "contract/fp8_gemm.h"
+#include "contract/grouped_fp8_gemm.h"
 
 namespace deep_gemm::ops {
 
+using contract::ContiguousFp8GemmCall;
 using contract::Fp8GemmCall;
+using contract::Fp8Operands;
+using contract::MaskedFp8GemmCall;
 using contract::Recipe;
 using contract::RecipePart;
 
@@ -13,5 +18,10 @@ using contract::RecipePart;
 // the call's stream; throws Error before anything is written or launched. Thread-safe. The first call of a
 // config compiles.
 void fp8_gemm(const Fp8GemmCall& call);
+
+// The same for m_grouped_fp8_gemm_{nt,nn}_contiguous and m_grouped_fp8_gemm_nt_masked. Which row belongs to
+// which group is read where the tensors live, when the kernel runs.
+void m_grouped_fp8_gemm_contiguous(const ContiguousFp8GemmCall& call);
+void m_grouped_fp8_gemm_masked(const MaskedFp8GemmCall& call);
 
 }  // namespace deep_gemm::ops

@@ -31,10 +31,14 @@ struct HashPlanKey {
         const plan::Fp8GemmShape& s = key.shape;
         const uint64_t kinds = static_cast<uint64_t>(s.sfb_granularity) |
                                static_cast<uint64_t>(s.d_dtype) << 8 | static_cast<uint64_t>(s.has_c) << 16;
+        const uint64_t groups = static_cast<uint64_t>(s.groups.grouping) |
+                                static_cast<uint64_t>(s.groups.count) << 8 |
+                                static_cast<uint64_t>(s.groups.alignment) << 40;
         uint64_t hash = 0;
         for (const uint64_t word :
              {static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k),
-              static_cast<uint64_t>(key.device) << 32 | static_cast<uint64_t>(key.usable_sms), kinds})
+              static_cast<uint64_t>(key.device) << 32 | static_cast<uint64_t>(key.usable_sms), kinds, groups,
+              static_cast<uint64_t>(s.groups.expected_m)})
             hash = (hash ^ word) * 0x9e3779b97f4a7c15 ^ hash >> 29;
         return hash ^ hash >> 32;
     }
@@ -115,8 +119,8 @@ ReadyFp8Gemm make_ready(const PlanKey& key) {
     const plan::ArchSpec arch = arch_spec(key.device, key.usable_sms);
     const plan::Fp8GemmPlan plan = plan::plan_fp8_gemm(key.shape, arch);
     if (log::enabled(log::Topic::kPlan))
-        log::line(log::Topic::kPlan, "fp8_gemm m={} n={} k={} on device {}: {}", key.shape.m, key.shape.n,
-                  key.shape.k, key.device, plan::describe(plan));
+        log::line(log::Topic::kPlan, "fp8_gemm {} on device {}: {}", plan::describe(key.shape), key.device,
+                  plan::describe(plan));
     ReadyFp8Gemm ready;
     ready.config = plan.config;
     ready.raster = plan.raster;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "plan/config_text.h"
+
 namespace deep_gemm::plan {
 
 namespace {
@@ -45,6 +47,12 @@ const ProductRow* product_of(const CandidateSpace& space, const Fp8GemmConfig& c
         if (row.num_accumulators == c.num_accumulators && row.n_parts == c.n_parts &&
             row.k_blocks == c.k_blocks)
             return &row;
+    return nullptr;
+}
+
+const GroupingRow* grouping_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
+    for (const GroupingRow& row : space.groupings)
+        if (row.grouping == c.grouping) return &row;
     return nullptr;
 }
 
@@ -111,7 +119,7 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
     std::vector<Fp8GemmConfig> configs;
     Fp8GemmConfig c{};
     c.sfb_granularity = shape.sfb_granularity;
-    c.grouping = Grouping::kDense;
+    c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
     for (const TileRow& tile : space.tiles) {
@@ -136,6 +144,8 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
 
 Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const ArchSpec& arch) {
     if (!tile_in_space(space, c)) return Refusal::kTile;
+    if (const GroupingRow* row = grouping_of(space, c); row == nullptr || c.cluster_m > row->max_cluster_m)
+        return Refusal::kGrouping;
     if (c.block_n % (kSwizzleRows * c.cluster_m) != 0 || c.block_m % (kSwizzleRows * c.cluster_n) != 0)
         return Refusal::kMulticast;
     if (c.sfb_granularity == ScaleGranularity::kPerBlock && scale_span(c.block_n) > kMaxScaleSpan)
@@ -147,9 +157,18 @@ Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& c, const 
     return Refusal::kNone;
 }
 
+Refusal check_shape(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
+                    const ArchSpec& arch) {
+    const Refusal refusal = check_config(space, c, arch);
+    if (refusal != Refusal::kNone) return refusal;
+    const bool straddles =
+        grouping_of(space, c)->tiles_divide_alignment && shape.groups.alignment % c.block_m != 0;
+    return straddles ? Refusal::kGrouping : Refusal::kNone;
+}
+
 Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
                         const ArchSpec& arch) {
-    const Refusal refusal = check_config(space, c, arch);
+    const Refusal refusal = check_shape(space, c, shape, arch);
     if (refusal != Refusal::kNone) return refusal;
     if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
     const bool idle = ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
@@ -174,6 +193,11 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
                 "is not in the kernel's table",
                 c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.n_parts, c.k_blocks,
                 c.store_boxes, c.cluster_m, c.cluster_n);
+        case Refusal::kGrouping:
+            return fmt::format(
+                "grouping: {} rows of {} CTAs along M may belong to two groups of a {} problem; tiles divide "
+                "the alignment, clusters lie along N",
+                c.block_m, c.cluster_m, text_of(c.grouping));
         case Refusal::kMulticast:
             return fmt::format(
                 "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,

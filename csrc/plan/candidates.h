@@ -41,12 +41,20 @@ struct ProductRow {
     const char* off = nullptr;
 };
 
-// The axes that candidates are the product of. A new axis (split-K, swapped operands, a grouping) is a new
-// member here.
+// What a grouping asks of tiles and clusters, whose rows share one B.
+struct GroupingRow {
+    Grouping grouping;
+    int max_cluster_m;
+    bool tiles_divide_alignment;
+};
+
+// The axes that candidates are the product of. A new axis (split-K, swapped operands) is a new member
+// here.
 struct CandidateSpace {
     std::span<const TileRow> tiles;
     std::span<const ClusterRow> clusters;
     std::span<const ProductRow> products;
+    std::span<const GroupingRow> groupings;
 };
 
 // Why a config cannot, or should not, run a shape.
@@ -54,6 +62,7 @@ enum class Refusal : unsigned char {
     kNone,
     kNotPlanned,  // a row of the space that is switched off
     kTile,        // not a tile of the space
+    kGrouping,    // a tile or a cluster may hold rows of two groups
     kMulticast,   // a cluster member's share of a tile is not whole swizzle atoms
     kScaleSpan,   // a tile may touch three blocks of SFB
     kProducts,    // not for a tile of this width
@@ -70,7 +79,11 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
 // Can the kernel be compiled and launched with this config at all?
 Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& config, const ArchSpec& arch);
 
-// check_config, and is the config planned, and of use to this shape?
+// check_config, and does it compute this shape?
+Refusal check_shape(const CandidateSpace& space, const Fp8GemmConfig& config, const Fp8GemmShape& shape,
+                    const ArchSpec& arch);
+
+// check_shape, and is the config planned, and of use to this shape?
 Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& config, const Fp8GemmShape& shape,
                         const ArchSpec& arch);
 

@@ -23,7 +23,11 @@ constexpr Word<ScaleGranularity> kGranularityWords[] = {
     {ScaleGranularity::kPerRow, "per_row", "ScaleGranularity::kPerRow"},
     {ScaleGranularity::kPerBlock, "per_block", "ScaleGranularity::kPerBlock"},
 };
-constexpr Word<Grouping> kGroupingWords[] = {{Grouping::kDense, "dense", "Grouping::kDense"}};
+constexpr Word<Grouping> kGroupingWords[] = {
+    {Grouping::kDense, "dense", "Grouping::kDense"},
+    {Grouping::kContiguous, "contiguous", "Grouping::kContiguous"},
+    {Grouping::kMasked, "masked", "Grouping::kMasked"},
+};
 // Only what a GEMM writes.
 constexpr Word<Dtype> kDtypeWords[] = {{Dtype::kBf16, "bf16", "Dtype::kBf16"},
                                        {Dtype::kF32, "f32", "Dtype::kF32"}};
@@ -106,13 +110,24 @@ void parse(std::string_view field, std::string_view word, Dtype& value) {
     parse_word(field, word, value);
 }
 
+std::string describe(const Fp8GemmShape& shape) {
+    const GroupShape& groups = shape.groups;
+    std::string text = fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+    if (groups.grouping == Grouping::kContiguous)
+        text += fmt::format(" contiguous groups={} alignment={}", groups.count, groups.alignment);
+    if (groups.grouping == Grouping::kMasked)
+        text += fmt::format(" masked groups={} expected_m={}", groups.count, groups.expected_m);
+    return text;
+}
+
 std::string describe(const Fp8GemmConfig& c) {
+    const bool grouped = c.grouping != Grouping::kDense;
     return fmt::format(
         "{}x{}x{} stages={} warpgroups={} accumulators={} parts={} kblocks={} boxes={} cluster={}x{} sfb={} "
-        "d={}{}",
+        "d={}{}{}{}",
         c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators, c.n_parts,
         c.k_blocks, c.store_boxes, c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
-        c.has_c ? " +c" : "");
+        c.has_c ? " +c" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Fp8GemmPlan& plan) {

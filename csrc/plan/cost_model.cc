@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
 
 #include "plan/raster.h"
 
@@ -13,14 +14,34 @@ namespace {
 // A shape cut into tiles and clusters.
 struct Tiling {
     double clusters;
+    double rows;   // of D, of all groups
     double slots;  // clusters that run at once
     double k_blocks;
     double loaded_rows;    // rows of A in a tile that memory really delivers
     double outside_bytes;  // operand bytes of tiles that lie wholly outside D
 };
 
+// Wanted rows of masked groups scatter about what is expected: percent of it, for groups that stand for all.
+constexpr int kScatter[] = {70, 85, 100, 115, 130};
+
+// Tiles along M, of all groups. Only masked groups are cut each for itself.
+int64_t tiles_along_m(const Fp8GemmConfig& c, const Fp8GemmShape& shape) {
+    if (shape.groups.grouping != Grouping::kMasked) return ceil_div<int64_t>(shape.m, c.block_m);
+    const GroupRows group = group_rows(shape);
+    int64_t tiles = 0;
+    for (const int percent : kScatter)
+        tiles += ceil_div<int64_t>(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), c.block_m);
+    return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
+}
+
+double rows_of_d(const Fp8GemmShape& shape) {
+    if (shape.groups.grouping != Grouping::kMasked) return double(shape.m);
+    const GroupRows group = group_rows(shape);
+    return double(group.rows) * double(group.count);
+}
+
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const int64_t tiles_m = ceil_div<int64_t>(shape.m, c.block_m);
+    const int64_t tiles_m = tiles_along_m(c, shape);
     const int64_t tiles_n = ceil_div<int64_t>(shape.n, c.block_n);
     const int64_t clusters_m = ceil_div<int64_t>(tiles_m, c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(tiles_n, c.cluster_n);
@@ -28,6 +49,7 @@ Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSp
                                 double(clusters_n * c.cluster_n - tiles_n) * double(clusters_m) * c.block_n;
     Tiling t{};
     t.clusters = double(clusters_m) * double(clusters_n);
+    t.rows = rows_of_d(shape);
     t.slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
     t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
     t.loaded_rows = double(std::min<int64_t>(c.block_m, shape.m));
@@ -102,8 +124,8 @@ double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
 }
 
 // Bytes of D, and of C where there is one.
-double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape) {
-    return double(shape.m) * double(shape.n) * d_element_bytes(c) * (c.has_c ? 2 : 1);
+double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling& t) {
+    return t.rows * double(shape.n) * d_element_bytes(c) * (c.has_c ? 2 : 1);
 }
 
 // How much longer a kernel of `us` takes at the clock that the power limit leaves it.
@@ -114,6 +136,25 @@ double slowdown_of(const CostConstants& cost, const ArchSpec& arch, double us) {
 }
 
 }  // namespace
+
+GroupRows group_rows(const Fp8GemmShape& shape) {
+    const GroupShape& groups = shape.groups;
+    switch (groups.grouping) {
+        case Grouping::kDense:
+            break;
+        case Grouping::kContiguous: {
+            // No more groups have rows than there are places to start one.
+            const int64_t places = ceil_div(shape.m, groups.alignment);
+            const int64_t count = std::clamp<int64_t>(groups.count, 1, places);
+            return {ceil_div(shape.m, count), count};
+        }
+        case Grouping::kMasked:
+            // Nobody knows: all rows are wanted.
+            return {groups.expected_m == 0 ? shape.m : std::min(planning_m(groups.expected_m), shape.m),
+                    groups.count};
+    }
+    return {shape.m, 1};
+}
 
 int64_t planning_m(int64_t m) {
     return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
@@ -128,7 +169,7 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     const double block_us = block_cycles(cost, c, t) / cycles_per_us;
     const double epilogue_us = epilogue_cycles(cost, c) / cycles_per_us;
     const double dram_us =
-        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape)) / (arch.dram_tb_per_s * 1e6);
+        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape, t)) / (arch.dram_tb_per_s * 1e6);
     // Of one cluster that draws alone from what all SMs share.
     const double cluster_l2_us =
         drawn_rows(cost, c, shape, t) * kBlockK * t.k_blocks / (arch.l2_tb_per_s * 1e6);

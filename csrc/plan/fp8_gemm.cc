@@ -21,11 +21,18 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
         shape.m > 0 && shape.n > 0 && shape.k > 0,
         "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel",
         shape.m, shape.n, shape.k);
+    DG_CHECK(shape.groups.count > 0 && shape.groups.expected_m >= 0,
+             "groups: planning expects a positive num_groups and an expected_m of 0 or more, got {} and {}",
+             shape.groups.count, shape.groups.expected_m);
+    DG_CHECK(shape.groups.grouping != Grouping::kContiguous || shape.groups.alignment > 0,
+             "alignment: expected a positive number of rows, got {}", shape.groups.alignment);
 }
 
+// Clusters of a shape's most work: how many rows masked groups want is known on the device alone.
 int grid_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int cluster = c.cluster_m * c.cluster_n;
-    const int64_t clusters = ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+    const int64_t matrices = shape.groups.grouping == Grouping::kMasked ? shape.groups.count : 1;
+    const int64_t clusters = matrices * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
                              ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = resident_clusters(arch.usable_sms, cluster);
     return int(std::min(clusters, slots)) * cluster;
@@ -68,8 +75,8 @@ std::vector<Fp8GemmPlan> feasible_plans(const Fp8GemmShape& shape, const ArchSpe
         else if (rejected != nullptr)
             rejected->push_back({config, explain(refusal, kernel.space, config, arch)});
     }
-    DG_CHECK(!plans.empty(), "No config of {} fits {} bytes of shared memory per block", kernel.entry,
-             arch.smem_per_block);
+    DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kernel.entry,
+             describe(shape), arch.smem_per_block);
     return plans;
 }
 
@@ -111,10 +118,11 @@ Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& sh
     check_request(shape, arch);
     const Fp8GemmKernel& kernel = kernel_for(shape.sfb_granularity, shape.d_dtype, arch);
     const bool same_problem = config.sfb_granularity == shape.sfb_granularity &&
-                              config.d_dtype == shape.d_dtype && config.has_c == shape.has_c;
-    DG_CHECK(same_problem, "config: {} was made for another recipe, D dtype or C than the shape's",
+                              config.d_dtype == shape.d_dtype && config.has_c == shape.has_c &&
+                              config.grouping == shape.groups.grouping;
+    DG_CHECK(same_problem, "config: {} was made for another recipe, D dtype, C or grouping than the shape's",
              describe(config));
-    const Refusal refusal = check_config(kernel.space, config, arch);
+    const Refusal refusal = check_shape(kernel.space, config, shape, arch);
     DG_CHECK(refusal == Refusal::kNone, "config: {} cannot run: {}", describe(config),
              explain(refusal, kernel.space, config, arch));
     return plan_of(*kernel.cost, config, shape, arch);

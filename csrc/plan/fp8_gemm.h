@@ -11,12 +11,22 @@
 
 namespace deep_gemm::plan {
 
+// How the rows of a problem are grouped, as far as it may choose a config.
+struct GroupShape {
+    Grouping grouping = Grouping::kDense;
+    int64_t count = 1;
+    int64_t expected_m = 0;  // kMasked: rows that a group is likely to want; 0: nobody knows
+    int64_t alignment = 0;   // kContiguous: groups start at multiples of it
+    bool operator==(const GroupShape&) const = default;
+};
+
 // What of a problem may choose a config: never an address or a stride.
 struct Fp8GemmShape {
-    int64_t m, n, k;
+    int64_t m, n, k;  // of one group for kMasked
     ScaleGranularity sfb_granularity;
     Dtype d_dtype;
     bool has_c;
+    GroupShape groups{};
     bool operator==(const Fp8GemmShape&) const = default;
 };
 
@@ -61,6 +71,7 @@ struct MBreakPoint {
 std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max,
                                         const ArchSpec& arch);
 
+std::string describe(const Fp8GemmShape& shape);    // "m=4096 n=4096 k=7168"
 std::string describe(const Fp8GemmConfig& config);  // "128x192x128 stages=6 warpgroups=2 cluster=2x1 ..."
 std::string describe(const Fp8GemmPlan& plan);
 std::string describe(const Fp8GemmChoice& choice);  // the pick, its runners-up, what was refused and why

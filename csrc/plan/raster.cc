@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/cost_model.h"
+
 namespace deep_gemm::plan {
 
 namespace {
@@ -36,9 +38,11 @@ Candidate assess(const Side& banded, const Side& other, int64_t group, const Arc
 
 }  // namespace
 
+// Of the groups of a problem, one stands for all.
 Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int64_t rows_m = int64_t(c.block_m) * c.cluster_m, rows_n = int64_t(c.block_n) * c.cluster_n;
-    const Side m{ceil_div(shape.m, rows_m), rows_m, double(shape.m) * double(shape.k)};
+    const GroupRows group = group_rows(shape);
+    const Side m{ceil_div(group.rows, rows_m), rows_m, double(group.rows) * double(shape.k)};
     const Side n{ceil_div(shape.n, rows_n), rows_n, double(shape.n) * double(shape.k)};
     const int64_t slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
     const Candidate along_m = assess(m, n, kRasterGroup, arch, slots),
@@ -47,7 +51,8 @@ Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Arch
     const bool fewer_rows =
         along_n.operand_bytes == along_m.operand_bytes && along_n.wave_rows < along_m.wave_rows;
     const bool bands_along_n = fewer_bytes || fewer_rows;
-    return {{uint32_t(kRasterGroup), bands_along_n}, (bands_along_n ? along_n : along_m).operand_bytes};
+    return {{uint32_t(kRasterGroup), bands_along_n},
+            (bands_along_n ? along_n : along_m).operand_bytes * double(group.count)};
 }
 
 }  // namespace deep_gemm::plan

@@ -1,4 +1,4 @@
-// A dense FP8 GEMM that has passed the contract: if it exists, it is valid.
+// An FP8 GEMM that has passed the contract, dense or grouped: if it exists, it is valid.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,47 @@ struct ScaleView {
     int granularity_mn = 1;  // 1 or 128
     int64_t stride_mn = 0;
     int64_t stride_k = 0;
+    int64_t stride_g = 0;  // of operands with groups
     bool operator==(const ScaleView&) const = default;
 };
 
-// One K-major FP8 operand, [mn, k]; row stride in bytes, a multiple of 16.
+// One K-major FP8 operand, [mn, k] or [groups, mn, k]; strides in bytes, multiples of 16.
 struct OperandView {
     const void* data = nullptr;
     int64_t row_stride = 0;
+    int64_t group_stride = 0;  // 0 without groups
     bool operator==(const OperandView&) const = default;
+};
+
+// How the rows are divided among groups, each with its own B (types.h says what each grouping means).
+struct Groups {
+    Grouping grouping = Grouping::kDense;
+    int64_t count = 1;  // matrices of B
+    const int32_t* layout =
+        nullptr;             // kContiguous: [m], the group of each row; kMasked: [count], wanted rows
+    int64_t expected_m = 0;  // kMasked: a guess of the wanted rows of a group, for planning alone
+    int64_t alignment = 0;   // kContiguous: groups start at multiples of it
+    bool operator==(const Groups&) const = default;
 };
 
 // D = C + (A*SFA) @ (B*SFB)^T. `c == nullptr`: no C. `c == d`: in place (same strides).
 struct Fp8GemmProblem {
-    int64_t m = 0, n = 0, k = 0;
+    int64_t m = 0, n = 0, k = 0;  // of one group for kMasked
+    Groups groups;
     Device device;
     OperandView a, b;
     ScaleView sfa, sfb;
     Dtype d_dtype = Dtype::kBf16;  // kBf16 or kF32
     void* d = nullptr;
     int64_t d_row_stride = 0;      // elements
+    int64_t d_group_stride = 0;    // elements; kMasked
     const void* c = nullptr;       // d_dtype
     int64_t c_row_stride = 0;      // elements
 
     bool has_c() const { return c != nullptr; }
-    bool empty_output() const { return m == 0 || n == 0; }
+    // Matrices of D, and of A.
+    int64_t d_groups() const { return groups.grouping == Grouping::kMasked ? groups.count : 1; }
+    bool empty_output() const { return m == 0 || n == 0 || d_groups() == 0; }
     bool operator==(const Fp8GemmProblem&) const = default;
 };
 

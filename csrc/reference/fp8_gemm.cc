@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reference/number.h"
+#include "support/error.h"
 
 namespace deep_gemm::reference {
 
@@ -82,15 +83,81 @@ void copy_c(const Fp8GemmProblem& p) {
     }
 }
 
-}  // namespace
-
-void fp8_gemm(const Fp8GemmProblem& p) {
+void dense(const Fp8GemmProblem& p) {
     if (p.empty_output()) return;
     if (p.k == 0) return copy_c(p);
     std::vector<double> panel(p.k * kColumns);
     for (int64_t n = 0; n < p.n; n += kColumns) {
         decode_panel(p, n, panel);
         for (int64_t m = 0; m < p.m; ++m) row_of_panel(p, m, n, panel);
+    }
+}
+
+// Rows of D that are multiplied with one matrix of B; of a contiguous problem counted through, of a masked
+// one within the group.
+struct RowRange {
+    int64_t first, count;
+    int64_t group;  // negative: of no group, D is zero
+};
+
+const void* at_byte(const void* data, int64_t offset) {
+    return static_cast<const char*>(data) + offset;
+}
+
+// The dense problem of some rows. `matrix` is the matrix of A and D they are in.
+Fp8GemmProblem problem_of(const Fp8GemmProblem& p, const RowRange& rows, int64_t matrix) {
+    Fp8GemmProblem part = p;
+    part.groups = {};
+    part.m = rows.count;
+    part.a.data = at_byte(p.a.data, matrix * p.a.group_stride + rows.first * p.a.row_stride);
+    part.sfa.data += matrix * p.sfa.stride_g + rows.first * p.sfa.stride_mn;
+    part.d = static_cast<uint16_t*>(p.d) + matrix * p.d_group_stride + rows.first * p.d_row_stride;
+    if (rows.group < 0) {
+        part.k = 0;
+        return part;
+    }
+    part.b.data = at_byte(p.b.data, rows.group * p.b.group_stride);
+    part.sfb.data += rows.group * p.sfb.stride_g;
+    return part;
+}
+
+// Runs of rows of one group.
+std::vector<RowRange> contiguous_ranges(const Fp8GemmProblem& p) {
+    std::vector<RowRange> ranges;
+    for (int64_t m = 0; m < p.m; ++m) {
+        const int64_t group = p.groups.layout[m];
+        DG_CHECK(group < p.groups.count,
+                 "grouped_layout: expected groups from 0 to {}, or -1, got {} in row {}; check the layout",
+                 p.groups.count - 1, group, m);
+        if (ranges.empty() || ranges.back().group != group) ranges.push_back({m, 0, group});
+        ++ranges.back().count;
+    }
+    return ranges;
+}
+
+void contiguous(const Fp8GemmProblem& p) {
+    for (const RowRange& rows : contiguous_ranges(p)) dense(problem_of(p, rows, 0));
+}
+
+void masked(const Fp8GemmProblem& p) {
+    for (int64_t group = 0; group < p.groups.count; ++group)
+        DG_CHECK(0 <= p.groups.layout[group] && p.groups.layout[group] <= p.m,
+                 "masked_m: expected from 0 to {} rows, got {} for group {}; check the counts", p.m,
+                 p.groups.layout[group], group);
+    for (int64_t group = 0; group < p.groups.count; ++group)
+        dense(problem_of(p, {0, p.groups.layout[group], group}, group));
+}
+
+}  // namespace
+
+void fp8_gemm(const Fp8GemmProblem& p) {
+    switch (p.groups.grouping) {
+        case Grouping::kDense:
+            return dense(p);
+        case Grouping::kContiguous:
+            return contiguous(p);
+        case Grouping::kMasked:
+            return masked(p);
     }
 }
 

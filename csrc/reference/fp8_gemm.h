@@ -1,4 +1,4 @@
-// The dense FP8 GEMM in plain C++: what every kernel is compared with, and what CPU tensors run.
+// The FP8 GEMM in plain C++, dense and grouped: what every kernel is compared with, and what CPU tensors run.
 #pragma once
 
 #include "problem/fp8_gemm.h"

@@ -33,6 +33,11 @@ struct TensorView {
         std::swap(t.stride[i], t.stride[j]);
         return t;
     }
+    // The dimensions of a matrix operand: dimension 0 of three counts its groups.
+    int row_dimension() const { return rank - 2; }
+    int column_dimension() const { return rank - 1; }
+    int64_t rows() const { return shape[row_dimension()]; }
+    int64_t columns() const { return shape[column_dimension()]; }
     int64_t numel() const {
         int64_t n = 1;
         for (int i = 0; i < rank; ++i) n *= shape[i];

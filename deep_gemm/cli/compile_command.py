@@ -15,7 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=integers, required=True, help="rows of B, comma-separated")
     parser.add_argument("--k", type=integers, required=True, help="depth, comma-separated")
     add_target_arguments(parser)
-    parser.add_argument("--op", default="fp8_gemm_nt", help="operation (default: %(default)s)")
     parser.add_argument("--image", choices=("cubin", "ptx"), default="cubin", help="ptx is for an emulated driver")
     parser.add_argument("--jobs", type=int, default=None, help="threads (default: one a processor)")
     parser.add_argument("--list", action="store_true", help="print the M at which the choice changes, and build nothing")
@@ -45,9 +44,10 @@ def progress_bar() -> Tuple[Callable[[int, int, precompile.BuiltKernel], None], 
 
 def list_points(arguments: argparse.Namespace) -> int:
     """Prints the break points of the requested shapes."""
-    points = precompile.break_points(arguments.m, arguments.n, arguments.k, planning_options(arguments))
-    for point in points:
-        print(f"M >= {point.m:6d}  N {point.n:6d}  K {point.k:6d}  {point.text}")
+    for options in planning_options(arguments):
+        hint = f"  expected M {options['expected_m']:6d}" if "expected_m" in options else ""
+        for point in precompile.break_points(arguments.m, arguments.n, arguments.k, options):
+            print(f"M >= {point.m:6d}  N {point.n:6d}  K {point.k:6d}{hint}  {point.text}")
     return 0
 
 
@@ -66,6 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
             recipe=arguments.recipe,
             out=arguments.out,
             accumulate=arguments.accumulate,
+            num_groups=arguments.groups,
+            expected_m=arguments.expected_m,
+            alignment=arguments.alignment,
             sm_count=arguments.sms,
             image=arguments.image,
             jobs=arguments.jobs,

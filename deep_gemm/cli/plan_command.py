@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any, Dict
 
 from .. import _C
 from ..precompile import extents
@@ -18,15 +19,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the pick and what it beat."""
+    """Prints the pick and what it beat, for each expected M."""
     for name in ("m", "n", "k"):
         extents(getattr(arguments, name), name)
-    choice = _C.explain_fp8_gemm(arguments.m, arguments.n, arguments.k, **planning_options(arguments))
+    for options in planning_options(arguments):
+        explain(arguments, options)
+    return 0
+
+
+def explain(arguments: argparse.Namespace, options: Dict[str, Any]) -> None:
+    """Prints the choice for a shape under the keywords of the planner: the pick and what it beat."""
+    choice = _C.explain_fp8_gemm(arguments.m, arguments.n, arguments.k, **options)
     if arguments.all:
         print(choice["text"])
-        return 0
+        return
     print(f"best       {choice['best']['text']}")
     for plan in choice["runners_up"][:1]:
         print(f"runner-up  {plan['text']}")
     print(f"{len(choice['runners_up'])} other candidates could run it, {len(choice['rejected'])} were rejected; --all lists them")
-    return 0

@@ -34,15 +34,21 @@ def recipe(text: str) -> Tuple[int, ...]:
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
-    """--n --k --arch --sms --recipe --out --accumulate; --m differs by command."""
+    """What `compile` and `plan` share; --m, --n and --k differ by command."""
+    parser.add_argument("--op", default="fp8_gemm_nt", help="operation (default: %(default)s)")
     parser.add_argument("--arch", default="sm_90a", help="architecture to compile for (default: %(default)s)")
     parser.add_argument("--sms", type=int, default=0, help="SMs of the device (default: the planner's number)")
     parser.add_argument("--recipe", type=recipe, default=(1, 128, 128), help="gran_m,gran_n,gran_k (default: 1,128,128)")
     parser.add_argument("--out", default="bfloat16", help="dtype of D: bfloat16 or float32 (default: %(default)s)")
     parser.add_argument("--accumulate", action="store_true", help="for calls with c")
+    parser.add_argument("--groups", type=int, default=1, help="groups of a grouped operation (default: %(default)s)")
+    parser.add_argument("--expected-m", type=integers, default=[0], help="rows expected in a group, for masked ones")
+    parser.add_argument("--alignment", type=int, help="of groups, for contiguous ones (default: what the library has set)")
 
 
-def planning_options(arguments: argparse.Namespace) -> Dict[str, Any]:
-    """The planner's keywords for the parsed options."""
+def planning_options(arguments: argparse.Namespace) -> List[Dict[str, Any]]:
+    """The planner's keywords for the parsed options, one entry for each expected M."""
     target = precompile.target_of(arguments.arch, arguments.sms)
-    return precompile.planning_options(target, arguments.recipe, arguments.out, arguments.accumulate)
+    options = precompile.planning_options(target, arguments.recipe, arguments.out, arguments.accumulate)
+    groups = precompile.Groups(arguments.groups, arguments.expected_m, arguments.alignment)
+    return [{**options, **group} for group in groups.planning(arguments.op)]

@@ -46,6 +46,9 @@ def dense_fp8() -> list[Op]:
     ]
 
 
+GROUPED_FORMATS = "E4M3 x E4M3 with FP32 factors, recipe (1,128,128) or (1,1,128), D in BF16"
+
+
 def m_grouped() -> list[Op]:
     """Rows of the GEMMs over experts, grouped along M: contiguous and masked, FP8 and BF16."""
     psum = "use_psum_layout=False, ensure_zero_padding=True"
@@ -58,6 +61,8 @@ def m_grouped() -> list[Op]:
                 f"m_grouped_fp8_gemm_{layout}_contiguous",
                 f"a, b, d, grouped_layout, {fp8}, {psum}{tail}",
                 "one FP8 GEMM over experts whose rows follow each other",
+                archs=("sm_90", "cpu"),
+                formats=GROUPED_FORMATS,
                 aliases=(f"m_grouped_fp8_fp4_gemm_{layout}_contiguous",),
                 older_keywords={"m_indices": "grouped_layout"},
             )
@@ -76,6 +81,8 @@ def m_grouped() -> list[Op]:
             "m_grouped_fp8_gemm_nt_masked",
             f"{masked}, {fp8}",
             "one FP8 GEMM an expert, row counts read on the device",
+            archs=("sm_90", "cpu"),
+            formats=GROUPED_FORMATS,
             aliases=("m_grouped_fp8_fp4_gemm_nt_masked", "fp8_m_grouped_gemm_nt_masked"),
         ),
         Op(
@@ -158,11 +165,12 @@ def mega_moe() -> list[Op]:
 
 
 def names_1x() -> list[Op]:
-    """Rows of the grouped GEMMs under their 1.x names; `ops/names_1x.py` has the dense one."""
+    """Rows of the grouped GEMMs under their 1.x names; `ops/names_1x.py` has them, and the dense one."""
     name, summary = "m_grouped_gemm_fp8_fp8_bf16_nt", "the 1.x name of the grouped FP8 GEMM"
+    arguments = {"contiguous": "lhs, rhs, out, m_indices", "masked": "lhs, rhs, out, masked_m, expected_m"}
     return [
-        Op(f"{name}_contiguous", "lhs, rhs, out, m_indices", summary),
-        Op(f"{name}_masked", "lhs, rhs, out, masked_m, expected_m", summary),
+        Op(f"{name}_{grouping}", signature, summary, archs=("sm_90", "cpu"), formats=GROUPED_FORMATS)
+        for grouping, signature in arguments.items()
     ]
 
 

@@ -72,6 +72,8 @@ def expect_map(got, tensor, box_inner, box_outer, stride=None):
         "inner": tensor.shape[1],
         "outer": tensor.shape[0],
         "stride": stride or tensor.stride(0) * tensor.element_size(),
+        "groups": 0,
+        "group_stride": 0,
         "box_inner": box_inner,
         "box_outer": box_outer,
         "bytes": tensor.element_size(),

@@ -18,7 +18,7 @@ constexpr int kSms[kDevices] = {132, 78};
 
 // What encode writes into a map, instead of the hardware's secret format.
 struct ReadableMap {
-    uint64_t address, inner, outer, outer_stride;
+    uint64_t address, inner, outer, outer_stride, groups, group_stride;  // groups 0: two dimensions
     uint32_t box_inner, box_outer, element_bytes, swizzle;
 };
 static_assert(sizeof(ReadableMap) <= sizeof(CUtensorMap));
@@ -76,6 +76,8 @@ std::string text_of(const deep_gemm::TensorMap& map) {
         .number("inner", m.inner)
         .number("outer", m.outer)
         .number("stride", m.outer_stride)
+        .number("groups", m.groups)
+        .number("group_stride", m.group_stride)
         .number("box_inner", m.box_inner)
         .number("box_outer", m.box_outer)
         .number("bytes", m.element_bytes)
@@ -88,6 +90,7 @@ std::string text_of(const deep_gemm::ScaleArgs& s) {
         .number("address", reinterpret_cast<uintptr_t>(s.data))
         .number("stride_mn", s.stride_mn)
         .number("stride_k", s.stride_k)
+        .number("stride_g", s.stride_g)
         .text();
 }
 
@@ -112,6 +115,12 @@ std::string text_of(const CUlaunchConfig& config, const deep_gemm::Fp8GemmArgs& 
     json.raw("raster", Json()
                            .number("group", args.raster.group)
                            .raw("bands_along_n", args.raster.bands_along_n ? "true" : "false")
+                           .text());
+    json.number("layout", reinterpret_cast<uintptr_t>(args.groups.layout)).number("groups", args.groups.count);
+    json.raw("output", Json()
+                           .number("address", reinterpret_cast<uintptr_t>(args.output.data))
+                           .number("stride_m", args.output.stride_m)
+                           .number("stride_g", args.output.stride_g)
                            .text());
     return json.number("m", args.m).number("n", args.n).number("k", args.k).text();
 }
@@ -210,7 +219,7 @@ CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute at
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t, void* address,
+CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
                                         const cuuint64_t* extents, const cuuint64_t* strides,
                                         const cuuint32_t* box, const cuuint32_t*, CUtensorMapInterleave,
                                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
@@ -218,11 +227,15 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType ty
     const auto base = reinterpret_cast<uintptr_t>(address);
     const bool valid = base % 16 == 0 && strides[0] % 16 == 0 && extents[0] > 0 && extents[1] > 0 &&
                        box[0] <= 256 && box[1] <= 256 && box[1] > 0 && box[0] * bytes_of(type) <= 128;
-    if (!valid) return CUDA_ERROR_INVALID_VALUE;
+    const bool grouped = rank == 3;
+    if (!valid || rank < 2 || rank > 3) return CUDA_ERROR_INVALID_VALUE;
+    if (grouped && (strides[1] % 16 != 0 || extents[2] == 0 || box[2] != 1)) return CUDA_ERROR_INVALID_VALUE;
     const ReadableMap readable{base,
                                extents[0],
                                extents[1],
                                strides[0],
+                               grouped ? extents[2] : 0,
+                               grouped ? strides[1] : 0,
                                box[0],
                                box[1],
                                static_cast<uint32_t>(bytes_of(type)),

@@ -153,7 +153,7 @@ def test_pending_operation_says_what_is_supported(op):
 @pytest.mark.parametrize(
     "name, arguments",
     [
-        ("m_grouped_fp8_gemm_nt_contiguous", {"a": 0, "b": 0, "d": 0, "m_indices": 0}),
+        ("m_grouped_bf16_gemm_nt_contiguous", {"a": 0, "b": 0, "d": 0, "m_indices": 0}),
         ("k_grouped_fp8_gemm_tn_contiguous", {"a": 0, "b": 0, "d": 0, "ks": 0, "ks_tensor": 0}),
     ],
 )
@@ -194,6 +194,11 @@ def test_utils_homes():
         ("fp8_gemm_nt", 90, True),
         ("fp8_gemm_nt", "cpu", True),
         ("fp8_gemm_nt", "sm_80", False),
+        ("m_grouped_fp8_gemm_nt_contiguous", "sm_90a", True),
+        ("fp8_m_grouped_gemm_nt_masked", 90, True),
+        ("m_grouped_fp8_fp4_gemm_nn_contiguous", "cpu", True),
+        ("m_grouped_gemm_fp8_fp8_bf16_nt_masked", "sm_90", True),
+        ("m_grouped_fp8_gemm_nt_masked", "sm_100", False),
         ("einsum", "sm_90a", False),
     ],
 )

@@ -60,6 +60,50 @@ def test_a_second_compile_finds_everything(cache):
     assert {kernel.digest for kernel in first} == {kernel.digest for kernel in second}
 
 
+MASKED = {"op": "m_grouped_fp8_gemm_nt_masked", "num_groups": 8}
+CONTIGUOUS = {"op": "m_grouped_fp8_gemm_nn_contiguous", "num_groups": 8}
+
+
+@pytest.mark.parametrize("hint", [0, 1, 20, 100])
+def test_break_points_of_masked_groups_are_all_choices(hint):
+    grouping = {"grouping": "masked", "num_groups": 8, "expected_m": hint}
+    options = {**precompile.planning_options(precompile.target_of("sm_90a")), **grouping}
+    points = precompile.break_points((1, 300), 576, 512, options)
+    chosen = {str(_C.plan_fp8_gemm(m, 576, 512, **grouping)["config"]) for m in range(1, 301)}
+    assert {str(point.config) for point in points} == chosen
+
+
+@pytest.mark.parametrize("alignment", [64, 128, 192])
+def test_compile_of_contiguous_groups_builds_what_calls_use(cache, alignment):
+    built = deep_gemm.compile(**CONTIGUOUS, m=(1, 200), n=576, k=512, alignment=alignment, jobs=2)
+    grouping = {"grouping": "contiguous", "num_groups": 8, "alignment": alignment}
+    expected = set()
+    for m in range(1, 201):
+        config = _C.plan_fp8_gemm(m, 576, 512, **grouping)["config"]
+        assert alignment % config["block_m"] == 0
+        source = _C.print_fp8_gemm_source(config)
+        expected.add(_C.jit_digest(source["entry"], source["text"], 9, 0))
+    assert {kernel.digest for kernel in built} == expected
+
+
+def test_several_expected_m_build_the_kernels_of_each(cache):
+    one = [deep_gemm.compile(**MASKED, m=4096, n=576, k=512, expected_m=hint)[0].digest for hint in (1, 192)]
+    both = deep_gemm.compile(**MASKED, m=4096, n=576, k=512, expected_m=(1, 192))
+    assert {kernel.digest for kernel in both} == set(one)
+    assert all("masked" in kernel.text for kernel in both)
+
+
+def test_the_alignment_that_is_set_is_the_default(cache):
+    explicit = deep_gemm.compile(**CONTIGUOUS, m=1000, n=576, k=512, alignment=64)
+    saved = deep_gemm.get_mk_alignment_for_contiguous_layout()
+    deep_gemm.set_mk_alignment_for_contiguous_layout(64)
+    try:
+        implicit = deep_gemm.compile(**CONTIGUOUS, m=1000, n=576, k=512)
+    finally:
+        deep_gemm.set_mk_alignment_for_contiguous_layout(saved)
+    assert implicit[0].digest == explicit[0].digest
+
+
 def test_recipe_output_and_c_choose_other_kernels(cache):
     kinds = [{}, {"recipe": (1, 1, 128)}, {"out": torch.float32}, {"accumulate": True}, {"image": "ptx"}]
     digests = [deep_gemm.compile(m=64, n=576, k=512, **kind)[0].digest for kind in kinds]
@@ -95,6 +139,12 @@ def test_recipe_output_and_c_choose_other_kernels(cache):
         ({"jobs": 0}, "^jobs:"),
         ({"jobs": "a"}, "^jobs:"),
         ({"sm_count": -1}, "^sm_count:"),
+        ({**CONTIGUOUS, "num_groups": 0}, "^num_groups:"),
+        ({**CONTIGUOUS, "alignment": -64}, "^alignment:"),
+        ({**MASKED, "expected_m": -1}, "^expected_m:"),
+        ({**MASKED, "expected_m": []}, "^expected_m:"),
+        ({**MASKED, "out": torch.float32}, "^out: .*bfloat16"),
+        ({**MASKED, "accumulate": True}, "^out: .*no c"),
     ],
 )
 def test_refusals(change, message):
@@ -113,6 +163,16 @@ def test_cli_lists_break_points(cache, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 4 and all(line.startswith("M >=") for line in lines)
     assert not cache.exists()
+
+
+def test_cli_lists_break_points_of_groups(cache, capsys):
+    shape = ["--m", "4096", "--n", "4096", "--k", "2048", "--groups", "32"]
+    command = ["compile", "--op", "fp8_m_grouped_gemm_nt_masked", *shape, "--expected-m", "20,192", "--list"]
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and all("expected M" in line and "masked" in line for line in lines)
+    assert main(["plan", "--op", "m_grouped_fp8_gemm_nt_contiguous", *shape, "--alignment", "64"]) == 0
+    assert "contiguous" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_cli_plan(capsys):

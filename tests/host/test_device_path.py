@@ -41,12 +41,12 @@ def build_driver(folder: Path) -> Path:
     return library
 
 
-def run_scenarios(folder: Path, **environment: str) -> dict:
+def run_scenarios(folder: Path, program: str = "device_scenarios.py", **environment: str) -> dict:
     """Scenario -> "ok" or a traceback; all of them in one process of their own, whose driver is the recording one."""
     library = build_driver(folder)
     settings = {"DG_DRIVER_LIBRARY": str(library), "DG_JIT_CACHE_DIR": str(folder / "cache")}
     settings["PYTHONPATH"] = os.pathsep.join(path for path in (str(HERE.parent), *sys.path) if path)
-    command = [sys.executable, str(HERE / "device_scenarios.py"), str(library)]
+    command = [sys.executable, str(HERE / program), str(library)]
     run = subprocess.run(
         command, env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=300
     )

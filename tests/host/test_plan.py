@@ -109,7 +109,8 @@ REFUSED = [
     ({"d_dtype": "f32"}, "made for another recipe"),
     ({"has_c": True}, "made for another recipe"),
     ({"d_dtype": "f16"}, "d_dtype: expected one of 'bf16', 'f32', got 'f16'"),
-    ({"grouping": "masked"}, "grouping: expected one of 'dense', got 'masked'"),
+    ({"grouping": "masked"}, "made for another recipe, D dtype, C or grouping"),
+    ({"grouping": "psum"}, "grouping: expected one of 'dense', 'contiguous', 'masked', got 'psum'"),
     ({"block_k": 64}, "config: unknown key 'block_k'"),
     ({"block_m": "wide"}, "block_m: expected a number, got 'wide'"),
 ]

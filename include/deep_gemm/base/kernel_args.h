@@ -11,11 +11,19 @@ inline constexpr int kScaleBlock = 128;         // rows of B that share a factor
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWgmmaM = 64;
 
-// SFs in any strides (in elements): address = data + mn_index * stride_mn + k_block * stride_k.
+// SFs in any strides (in elements): address = data + group * stride_g + mn_index * stride_mn + k_block * stride_k.
 struct ScaleArgs {
     const float* data;
     int64_t stride_mn;
     int64_t stride_k;
+    int64_t stride_g;  // 0 where the operand has no groups
+};
+
+// Which rows belong to which group. Read on the device when the kernel runs.
+struct GroupArgs {
+    const int32_t* layout;  // kContiguous: [M], the group of each row or -1; kMasked: [count], the wanted rows of each
+    uint32_t count;         // groups
+    uint32_t reserved;
 };
 
 // How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
@@ -31,12 +39,20 @@ struct RasterArgs {
     bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
 };
 
+// D as plain memory, for rows that TMA cannot clip; strides in elements.
+struct OutputArgs {
+    void* data;
+    int64_t stride_m;
+    int64_t stride_g;
+};
+
 // How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them staged at once by a warpgroup.
 struct StoreConfig {
     Dtype dtype;
     int block_n;
     int columns;
     int boxes;
+    Grouping grouping;
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }

@@ -43,8 +43,11 @@ enum class Dtype : uint8_t {
 // Which extent of a matrix operand is contiguous, as `nt` sees it.
 enum class Major : uint8_t { kK, kMn };
 
-// How the rows (or K) of a GEMM are divided among groups.
-enum class Grouping : uint8_t { kDense };
+// How the rows of a GEMM are divided among groups (experts), each with its own B.
+//   kDense       one problem
+//   kContiguous  A [M,K], D [M,N]; the group of each row is in a layout of M entries, groups start at aligned rows, -1: no group
+//   kMasked      A [G,M,K], D [G,M,N]; the first masked_m[g] rows of each group are wanted, the others stay untouched
+enum class Grouping : uint8_t { kDense, kContiguous, kMasked };
 
 // How scaling factors cover one operand: one factor per row, or one per block of 128 rows; always one per 128 of K.
 enum class ScaleGranularity : uint8_t { kPerRow, kPerBlock };

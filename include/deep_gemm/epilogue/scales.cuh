@@ -28,21 +28,24 @@ class ScaleFeed {
     // Follows with restart().
     DG_DEVICE ScaleFeed(const Args& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
 
-    // Turns to the tile whose first column is `column`, at this thread's first `row`; starts its first loads.
-    DG_DEVICE void restart(uint32_t row, uint32_t column) {
+    // Turns to the tile whose first column is `column`, at this thread's first `row`; starts its first loads. `group` counts
+    // in the strides of operands that have groups.
+    DG_DEVICE void restart(uint32_t row, uint32_t column, int32_t group) {
+        const float* sfa = args_.sfa.data + group * args_.sfa.stride_g;
+        const float* sfb = args_.sfb.data + group * args_.sfb.stride_g;
         // Rows and columns past the matrix use the last one's factors: their results are never stored.
 #pragma unroll
         for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const uint32_t r = min_of(row + wave * kWgmmaM + half * 8, args_.m - 1);
-                row_[wave][half] = args_.sfa.data + r * args_.sfa.stride_mn + quad_lane_ * args_.sfa.stride_k;
+                row_[wave][half] = sfa + r * args_.sfa.stride_mn + quad_lane_ * args_.sfa.stride_k;
             }
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i) {
             const uint32_t last = ceil_div<uint32_t>(args_.n, kScaleBlock) - 1;
             const uint32_t block = min_of(column / kScaleBlock + i, last);
-            block_[i] = args_.sfb.data + block * args_.sfb.stride_mn + quad_lane_ * args_.sfb.stride_k;
+            block_[i] = sfb + block * args_.sfb.stride_mn + quad_lane_ * args_.sfb.stride_k;
         }
         remaining_ = static_cast<int>(ceil_div<uint32_t>(args_.k, kBlockK)) - static_cast<int>(quad_lane_);
         load();
@@ -131,14 +134,14 @@ class ColumnScaleCopier {
     static_assert(kCount <= 256);
 
     DG_DEVICE ColumnScaleCopier(const ScaleArgs& scales, uint32_t n, uint32_t lane) : scales_(scales), n_(n), lane_(lane) {
-        const bool aligned = (reinterpret_cast<uint64_t>(scales.data) | static_cast<uint64_t>(scales.stride_k * 4)) % 16 == 0;
+        const bool aligned = (reinterpret_cast<uint64_t>(scales.data) | static_cast<uint64_t>((scales.stride_k | scales.stride_g) * 4)) % 16 == 0;
         vector_ = scales.stride_mn == 1 && aligned;
     }
 
     // Turns to the tile whose first column is `column`.
-    DG_DEVICE void restart(uint32_t column) {
+    DG_DEVICE void restart(uint32_t column, int32_t group) {
         first_ = column + lane_ * 4;
-        source_ = scales_.data + first_ * scales_.stride_mn;
+        source_ = scales_.data + group * scales_.stride_g + first_ * scales_.stride_mn;
     }
 
     // Copies the current K block's factors to `destination` and moves to the next; columns past the matrix are left alone.

@@ -7,6 +7,7 @@
 #include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/fence.cuh>
 #include <deep_gemm/ptx/matrix.cuh>
+#include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {
 
@@ -89,38 +90,106 @@ DG_DEVICE void stage_f32(ptx::SmemAddr box, const float* fragment, uint32_t warp
     }
 }
 
-// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads share named
-// barrier `barrier_id`. D's rows and columns past the matrix are clipped by TMA.
-// `Args` has the map d and the extents m, n.
-template <StoreConfig kConfig, int kWaves, typename Args>
-DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2],
-                          ptx::SmemAddr staging, uint32_t row, uint32_t n_idx, uint32_t barrier_id) {
-    constexpr int kStoreN = kConfig.columns;
-    constexpr int kBoxesInRow = kConfig.block_n / kStoreN, kBoxes = kWaves * kBoxesInRow, kDepth = kConfig.boxes;
+// Zeroes the rows that belong to no group (layout -1). Selected, not multiplied: padding rows may hold NaN.
+template <int kFragment>
+DG_DEVICE void zero_rows_without_group(const int32_t* layout, float (&sums)[kFragment], uint32_t row, uint32_t m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const uint32_t r = min_of(row + half * 8, m - 1);
+        if (layout[r] >= 0) continue;
+#pragma unroll
+        for (int i = half * 2; i < kFragment; i += 4) sums[i] = sums[i + 1] = 0.0f;
+    }
+}
+
+// Writes one column pair of a row, or its first column alone at the edge of D.
+template <Dtype kDtype>
+DG_DEVICE void store_pair(char* row, uint32_t column, uint32_t n, float x, float y) {
+    if (column >= n) return;
+    if constexpr (kDtype == Dtype::kF32) {
+        float* d = reinterpret_cast<float*>(row) + column;
+        d[0] = x;
+        if (column + 1 < n) d[1] = y;
+    } else {
+        const uint32_t pair = ptx::pack_bf16(x, y);
+        uint16_t* d = reinterpret_cast<uint16_t*>(row) + column;
+        if (column + 1 < n)
+            *reinterpret_cast<uint32_t*>(d) = pair;
+        else
+            *d = static_cast<uint16_t>(pair);
+    }
+}
+
+// Stores a wave that ends inside a group (`tile.m_end`) straight from registers, row by row: TMA would write the rest of
+// the box. `row` is this thread's first.
+template <StoreConfig kConfig, typename Args>
+DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
+                                  uint32_t row) {
+    const OutputArgs& output = args.output;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const uint32_t r = row + half * 8;
+        if (r >= tile.m_end) continue;
+        char* d_row = static_cast<char*>(output.data) +
+                      (tile.group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
+#pragma unroll
+        for (int column = 0; column < kConfig.block_n; column += 8)
+            store_pair<kConfig.dtype>(d_row, tile.n_idx + column + ptx::lane_id() % 4 * 2, args.n,
+                                      sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
+    }
+}
+
+template <Grouping kGrouping>
+DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
+    if constexpr (kGrouping == Grouping::kDense)
+        ptx::tma_store_2d(d, box, column, row);
+    else
+        ptx::tma_store_3d(d, box, column, row, kGrouping == Grouping::kMasked ? group : 0);
+}
+
+// Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
+// threads take part.
+template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
+DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
+                           ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+    constexpr int kBoxesInRow = kConfig.block_n / kConfig.columns;
+    constexpr int kCount = min_of(kConfig.boxes, kWaves * kBoxesInRow - kFirst);
     const uint32_t lane = ptx::lane_id(), warp_row = threadIdx.x / 32 % 4 * 16;
     const bool storing_thread = threadIdx.x % kWarpgroupThreads == 0;
+    if (storing_thread) ptx::bulk_wait_group_read<0>();
+    ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
 #pragma unroll
-    for (int first = 0; first < kBoxes; first += kDepth) {
-        if (storing_thread) ptx::bulk_wait_group_read<0>();
-        ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
+    for (int i = kFirst; i < kFirst + kCount; ++i) {
+        const float* fragment = sums[i / kBoxesInRow] + i % kBoxesInRow * (kConfig.columns / 2);
+        if constexpr (kConfig.dtype == Dtype::kF32)
+            stage_f32<kConfig.columns>(staging + (i - kFirst) * kStoreBoxBytes, fragment, warp_row, lane);
+        else
+            stage_bf16<kConfig.columns>(staging + (i - kFirst) * kStoreBoxBytes, fragment, warp_row, lane);
+    }
+    ptx::fence_proxy_async_shared();
+    ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
+    if (!storing_thread) return;
 #pragma unroll
-        for (int i = first; i < min_of(first + kDepth, kBoxes); ++i) {
-            const float* fragment = sums[i / kBoxesInRow] + i % kBoxesInRow * (kStoreN / 2);
-            if constexpr (kConfig.dtype == Dtype::kF32)
-                stage_f32<kStoreN>(staging + (i - first) * kStoreBoxBytes, fragment, warp_row, lane);
-            else
-                stage_bf16<kStoreN>(staging + (i - first) * kStoreBoxBytes, fragment, warp_row, lane);
-        }
-        ptx::fence_proxy_async_shared();
-        ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
-        if (!storing_thread) continue;
-#pragma unroll
-        for (int i = first; i < min_of(first + kDepth, kBoxes); ++i) {
-            const uint32_t box_row = row + i / kBoxesInRow * kWgmmaM, column = n_idx + i % kBoxesInRow * kStoreN;
-            if (box_row < args.m && column < args.n)
-                ptx::tma_store_2d(args.d, staging + (i - first) * kStoreBoxBytes, column, box_row);
-        }
-        ptx::bulk_commit_group();
+    for (int i = kFirst; i < kFirst + kCount; ++i) {
+        const uint32_t box_row = row + i / kBoxesInRow * kWgmmaM;
+        const uint32_t column = tile.n_idx + i % kBoxesInRow * kConfig.columns;
+        // kMasked: a wave that TMA may not write whole went another way.
+        const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
+        if (wanted && column < args.n)
+            store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, column, box_row, tile.group);
+    }
+    ptx::bulk_commit_group();
+}
+
+// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
+// share named barrier `barrier_id`. D's rows and columns past the matrix are clipped by TMA.
+template <StoreConfig kConfig, int kFirst = 0, typename Args, int kWaves>
+DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
+                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+    constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
+    if constexpr (kFirst < kBoxes) {
+        store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
+        store_sums<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
     }
 }
 

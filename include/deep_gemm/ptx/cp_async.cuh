@@ -39,6 +39,32 @@ DG_DEVICE void tma_store_2d(const TensorMap& map, SmemAddr source, int32_t inner
                  : "memory");
 }
 
+// PTX ISA: cp.async.bulk.tensor, as above, in three dimensions. PTX 8.0, sm_90: columns, rows, groups.
+DG_DEVICE void tma_load_3d(const TensorMap& map, SmemAddr destination, SmemAddr barrier, int32_t inner, int32_t outer,
+                           int32_t group, uint64_t cache_policy) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(destination),
+        "l"(&map), "r"(inner), "r"(outer), "r"(group), "r"(barrier), "l"(cache_policy)
+        : "memory");
+}
+
+DG_DEVICE void tma_load_3d_multicast(const TensorMap& map, SmemAddr destination, SmemAddr barrier, int32_t inner,
+                                     int32_t outer, int32_t group, uint64_t cache_policy, uint16_t cta_mask) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(destination),
+        "l"(&map), "r"(inner), "r"(outer), "r"(group), "r"(barrier), "h"(cta_mask), "l"(cache_policy)
+        : "memory");
+}
+
+// PTX ISA: cp.async.bulk.tensor, shared::cta to global. PTX 8.0, sm_90. Fences as for two dimensions.
+DG_DEVICE void tma_store_3d(const TensorMap& map, SmemAddr source, int32_t inner, int32_t outer, int32_t group) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
+                 "r"(inner), "r"(outer), "r"(group), "r"(source)
+                 : "memory");
+}
+
 // PTX ISA: cp.async.bulk.commit_group / wait_group. PTX 8.0, sm_90. Per thread.
 DG_DEVICE void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 

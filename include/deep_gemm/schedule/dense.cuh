@@ -12,24 +12,28 @@ template <int kBlockM, int kBlockN, int kClusterM, int kClusterN>
 class DenseSchedule {
   public:
     DG_DEVICE DenseSchedule(uint32_t m, uint32_t n, const RasterArgs& raster, uint32_t cluster_rank)
-        : raster_{ceil_div<uint32_t>(m, kBlockM * kClusterM), ceil_div<uint32_t>(n, kBlockN * kClusterN), raster.group,
+        : m_(m),
+          raster_{ceil_div<uint32_t>(m, kBlockM * kClusterM), ceil_div<uint32_t>(n, kBlockN * kClusterN), raster.group,
                   raster.bands_along_n},
           index_(blockIdx.x / kClusterSize),
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM) {}
 
     // The next tile of this CTA; false when there is none. All CTAs of a cluster get the same answer.
-    DG_DEVICE bool next(TileCoord& tile) {
+    DG_DEVICE bool next(Tile& tile) {
         if (index_ >= raster_.size()) return false;
         const TileCoord cluster_tile = raster_.tile(index_);
         tile.m_idx = (cluster_tile.m_idx * kClusterM + rank_m_) * kBlockM;
         tile.n_idx = (cluster_tile.n_idx * kClusterN + rank_n_) * kBlockN;
+        tile.m_end = m_;
+        tile.group = 0;
         index_ += gridDim.x / kClusterSize;
         return true;
     }
 
-  private:
+  protected:
     static constexpr uint32_t kClusterSize = kClusterM * kClusterN;
+    uint32_t m_;
     BandRaster raster_;
     uint32_t index_;
     uint32_t rank_m_, rank_n_;

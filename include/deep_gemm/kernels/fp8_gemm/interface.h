@@ -57,17 +57,21 @@ DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) 
     return {rows, ceil_div(tile_rows, rows)};
 }
 
+// Dense problems use 2-D tensor maps (columns, rows); grouped ones 3-D (columns, rows, groups), where A and D of kContiguous
+// have one group that holds all rows.
 struct Fp8GemmArgs {
-    TensorMap a;  // 2-D (K, M) uint8, box (128, a_slices.rows), 128-byte swizzle
-    TensorMap b;  // 2-D (K, N) uint8, box (128, block_n / cluster_m), 128-byte swizzle
-    TensorMap d;  // 2-D (N, M) of d_dtype, box (store_n, 64), swizzle 128 bytes
+    TensorMap a;  // (K, M[, G]) uint8, box (128, a_slices.rows[, 1]), 128-byte swizzle
+    TensorMap b;  // (K, N[, G]) uint8, box (128, block_n / cluster_m[, 1]), 128-byte swizzle
+    TensorMap d;  // (N, M[, G]) of d_dtype, box (store_n, 64[, 1]), swizzle 128 bytes
     ScaleArgs sfa;
     ScaleArgs sfb;
     const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;
+    uint32_t m, n, k;    // of one group, for kMasked
     SliceArgs a_slices;
     RasterArgs raster;
+    GroupArgs groups;    // grouped only
+    OutputArgs output;   // kMasked only: tiles that end inside a group are stored row by row
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -98,7 +102,7 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
 }
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, d_element_bytes(c)), c.store_boxes};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, d_element_bytes(c)), c.store_boxes, c.grouping};
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.

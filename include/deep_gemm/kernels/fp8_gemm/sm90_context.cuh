@@ -3,7 +3,9 @@
 
 #include <deep_gemm/epilogue/scales.cuh>
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/schedule/contiguous.cuh>
 #include <deep_gemm/schedule/dense.cuh>
+#include <deep_gemm/schedule/masked.cuh>
 #include <deep_gemm/tile/pipeline.cuh>
 
 namespace deep_gemm {
@@ -21,7 +23,6 @@ struct Fp8GemmContext {
     // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more.
     static constexpr int kScaleBatch = kConfig.block_n <= 64 ? 8 : 4;
     using Feed = ScaleFeed<Fp8GemmArgs, kWaves, kSfbBlocks, kScaleBatch>;
-    using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
 
@@ -29,6 +30,7 @@ struct Fp8GemmContext {
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
+    static_assert(kConfig.grouping == Grouping::kDense || kConfig.cluster_m == 1, "a cluster stays within a group");
     static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 
     const Fp8GemmArgs& args;
@@ -37,8 +39,24 @@ struct Fp8GemmContext {
 
     // Stages a tile takes: K is rounded up to whole stages, whose excess is loaded as zeros.
     DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kConfig.k_blocks * kBlockK); }
+    // Whether there is anything to multiply: rows of no group have no B, and masked problems may come without K.
+    DG_DEVICE bool has_product(const Tile& tile) const {
+        if constexpr (kConfig.grouping == Grouping::kDense)
+            return true;
+        else
+            return kConfig.grouping == Grouping::kContiguous ? tile.group >= 0 : args.k > 0;
+    }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
+    // A fresh walk over this CTA's tiles.
+    DG_DEVICE auto schedule() const {
+        constexpr int kM = kConfig.block_m, kN = kConfig.block_n, kClusterN = kConfig.cluster_n;
+        if constexpr (kConfig.grouping == Grouping::kDense)
+            return DenseSchedule<kM, kN, kConfig.cluster_m, kClusterN>(args.m, args.n, args.raster, cluster_rank);
+        else if constexpr (kConfig.grouping == Grouping::kContiguous)
+            return ContiguousSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
+        else
+            return MaskedSchedule<kM, kN, kClusterN>(args.m, args.n, cluster_rank, args.groups);
+    }
     // Where K block `i` of stage `s` lies.
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const {
         return smem + kSmem.a_offset + s * kSmem.a_stage + i * (kSmem.a_stage / kConfig.k_blocks);

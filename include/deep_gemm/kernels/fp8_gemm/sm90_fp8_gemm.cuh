@@ -15,7 +15,7 @@
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
 //   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
 //
-// The contract guarantees: K > 0, M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
+// The contract guarantees: K > 0 (kMasked: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -32,15 +32,31 @@ enum class Sharing { kNone, kMulticast };
 
 DG_HOST_DEVICE constexpr Sharing sharing_among(int ctas) { return ctas > 1 ? Sharing::kMulticast : Sharing::kNone; }
 
-// Loads `rows` x 128 bytes of an operand into a stage. Shared by several CTAs: this one's slice, multicast to `mask`.
-template <Sharing kSharing>
-DG_DEVICE void load_slice(const TensorMap& map, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint32_t k_idx, uint32_t row,
-                          uint32_t first_in_tile, uint16_t mask, uint64_t policy) {
-    const ptx::SmemAddr destination = stage + first_in_tile * kBlockK;
-    if constexpr (kSharing == Sharing::kMulticast)
-        ptx::tma_load_2d_multicast(map, destination, barrier, k_idx, row + first_in_tile, policy, mask);
-    else
-        ptx::tma_load_2d(map, destination, barrier, k_idx, row + first_in_tile, policy);
+// One slice of an operand: 128 bytes of K by the rows of the map's box.
+struct Slice {
+    const TensorMap& map;
+    uint32_t k_idx, row;
+    int32_t group;       // coordinate in a 3-D map
+    uint32_t first_in_tile;  // row of the tile where it starts
+};
+
+// Loads a slice into a stage; with multicast, into the same place of every CTA of `mask`.
+template <Sharing kSharing, Grouping kGrouping>
+DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint16_t mask,
+                          uint64_t policy) {
+    const ptx::SmemAddr destination = stage + slice.first_in_tile * kBlockK;
+    const uint32_t row = slice.row + slice.first_in_tile;
+    if constexpr (kGrouping == Grouping::kDense) {
+        if constexpr (kSharing == Sharing::kMulticast)
+            ptx::tma_load_2d_multicast(slice.map, destination, barrier, slice.k_idx, row, policy, mask);
+        else
+            ptx::tma_load_2d(slice.map, destination, barrier, slice.k_idx, row, policy);
+    } else {
+        if constexpr (kSharing == Sharing::kMulticast)
+            ptx::tma_load_3d_multicast(slice.map, destination, barrier, slice.k_idx, row, slice.group, policy, mask);
+        else
+            ptx::tma_load_3d(slice.map, destination, barrier, slice.k_idx, row, slice.group, policy);
+    }
 }
 
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
@@ -60,7 +76,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    for (TileCoord tile; schedule.next(tile);) {
+    for (Tile tile; schedule.next(tile);) {
+        if (!ctx.has_product(tile)) continue;
         for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
@@ -69,11 +86,14 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
+                const int32_t a_group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
+                const Slice a{ctx.args.a, k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
+                const Slice b{ctx.args.b, k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 if (rank_n < a_slices.count)
-                    load_slice<sharing_among(kConfig.cluster_n)>(ctx.args.a, ctx.a_stage(cursor.stage, i), full, k_idx,
-                                                        tile.m_idx, rank_n * a_slices.rows, a_mask, policy);
-                load_slice<sharing_among(kConfig.cluster_m)>(ctx.args.b, ctx.b_stage(cursor.stage, i), full, k_idx, tile.n_idx,
-                                                    rank_m * (kConfig.block_n / kConfig.cluster_m), b_mask, policy);
+                    load_slice<sharing_among(kConfig.cluster_n), kConfig.grouping>(a, ctx.a_stage(cursor.stage, i), full,
+                                                                                   a_mask, policy);
+                load_slice<sharing_among(kConfig.cluster_m), kConfig.grouping>(b, ctx.b_stage(cursor.stage, i), full,
+                                                                               b_mask, policy);
             }
         }
     }
@@ -85,8 +105,9 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
-    for (TileCoord tile; schedule.next(tile);) {
-        copier.restart(tile.n_idx);
+    for (Tile tile; schedule.next(tile);) {
+        if (!ctx.has_product(tile)) continue;
+        copier.restart(tile.n_idx, tile.group);
         for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
             for (int i = 0; i < kConfig.k_blocks; ++i)
@@ -96,17 +117,26 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     }
 }
 
-// Adds C and stores through the warpgroup's own part of the staging area.
+// Adds C, or drops rows of no group, and stores through the warpgroup's own part of the staging area.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>& math, uint32_t warpgroup,
-                          const TileCoord& tile) {
+                          const Tile& tile) {
     using Context = Fp8GemmContext<kConfig>;
     constexpr uint32_t kStagingBytes = kConfig.store_boxes * Context::kSmem.store_tile;
-    if constexpr (kConfig.has_c)
-        for (int wave = 0; wave < Context::kWaves; ++wave)
-            add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, tile.n_idx, ctx.lane);
-    store_sums<store_config(kConfig), Context::kWaves>(ctx.args, math.sums, ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes,
-                                         tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, tile.n_idx, 1 + warpgroup);
+    const uint32_t row = tile.m_idx + warpgroup * Context::kWaves * kWgmmaM;
+#pragma unroll
+    for (int wave = 0; wave < Context::kWaves; ++wave) {
+        const uint32_t thread_row = tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, wave_row = row + wave * kWgmmaM;
+        if constexpr (kConfig.has_c)
+            add_c<store_config(kConfig)>(ctx.args, math.sums[wave], thread_row, tile.n_idx, ctx.lane);
+        if constexpr (kConfig.grouping == Grouping::kContiguous)
+            zero_rows_without_group(ctx.args.groups.layout, math.sums[wave], thread_row, ctx.args.m);
+        if constexpr (kConfig.grouping == Grouping::kMasked)
+            if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM)
+                store_partial_wave<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row);
+    }
+    store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
+                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, row, 1 + warpgroup);
 }
 
 // Tile after tile: while one is stored, the next one's first factors are on their way.
@@ -115,16 +145,19 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     const uint32_t warpgroup = ctx.warp / 4;
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    TileCoord tile;
+    Tile tile;
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
-    feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
+    const auto restart = [&] {
+        if (ctx.has_product(tile)) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, tile.group);
+    };
+    restart();
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        math.run();
-        const TileCoord finished = tile;
+        if (ctx.has_product(tile)) math.run();
+        const Tile finished = tile;
         more = schedule.next(tile);
-        if (more) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx);
+        if (more) restart();
         store_tile(ctx, math, warpgroup, finished);
     }
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();

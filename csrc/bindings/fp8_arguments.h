@@ -1,0 +1,34 @@
+// Arguments that the FP8 GEMMs share, from Python objects into the call. All throw Error, naming the
+// argument.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "ops/fp8_gemm.h"
+
+namespace deep_gemm::bindings {
+
+// (a, b, d), a and b pairs of tensor and scales.
+void read_operands(PyObject* const* args, ops::Fp8Operands& call);
+
+// (recipe, recipe_a, recipe_b): None or tuples of positive integers.
+void read_recipes(PyObject* const* args, ops::Fp8Operands& call);
+
+// (compiled_dims, disable_ue8m0_cast).
+void read_options(PyObject* const* args, ops::Fp8Operands& call);
+
+// What Python takes for true.
+bool read_flag(PyObject* object);
+
+int64_t read_integer(PyObject* object, const char* name);
+
+// The current stream of the tensor's device; null on the CPU.
+void* stream_of(PyObject* tensor, const TensorView& view);
+
+// The operand of this rank as `nt` sees it, its last two dimensions exchanged. Other ranks stay as they came:
+// the contract refuses them by their own shape.
+inline TensorView k_last(const TensorView& view, int rank) {
+    return view.rank == rank ? view.transposed(rank - 2, rank - 1) : view;
+}
+
+}  // namespace deep_gemm::bindings

@@ -1,0 +1,107 @@
+"""The grouped GEMMs on CPU tensors through their real kernels, in the emulator. Run as a program with names of scenarios:
+the outcome of each is printed as JSON. DG_EMULATE and DG_DRIVER_LIBRARY are in the environment."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import torch  # noqa: E402
+
+import deep_gemm  # noqa: E402
+from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked  # noqa: E402
+
+BITS = [masked((0, 1, 63, 64, 65, 130), 130, 136, 400), masked((100, 7), 128, 264, 272, recipe=PER_ROW)]
+RAGGED = contiguous(4, ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1)), 264, 272)
+
+
+def bits(t: torch.Tensor) -> torch.Tensor:
+    return t.view(torch.int16).clone()
+
+
+def cases(number: int, count: int) -> None:
+    """Each `count`-th case from `number` on."""
+    for case in CASES[number::count]:
+        problem = make_grouped(case)
+        problem.run()
+        problem.check(exact=False)
+
+
+def wide(index: int) -> None:
+    problem = make_grouped(WIDE_CASES[index])
+    problem.run()
+    problem.check(exact=False)
+
+
+def expected_m_changes_no_bit() -> None:
+    for case in BITS:
+        problem = make_grouped(case)
+        first = bits(problem.run(expected_m=64))
+        for hint in (0, 1, 100, 10**6):
+            problem.d.view(torch.int16).fill_(0)
+            want = torch.where(bits(make_grouped(case).d) == first, 0, first)  # the rows that are written
+            assert torch.equal(bits(problem.run(expected_m=hint)), want), f"{case}, expected_m={hint}"
+
+
+def sms_change_no_bit() -> None:
+    for case in (*BITS, RAGGED):
+        first = bits(make_grouped(case).run())
+        for count in (1, 2, 3, 5, 131):
+            deep_gemm.set_num_sms(count)
+            assert torch.equal(bits(make_grouped(case).run()), first), f"{case}, {count} SMs"
+        deep_gemm.set_num_sms(0)
+
+
+def rows_equal_those_of_the_dense_gemm() -> None:
+    problem = make_grouped(RAGGED)
+    problem.run()
+    for _, rows, group in problem.selections():
+        if group < 0:
+            continue
+        d = torch.empty(rows.numel(), RAGGED.n, dtype=torch.bfloat16)
+        a = (problem.a[0][rows].contiguous(), problem.sfa[0][rows].contiguous())
+        deep_gemm.fp8_gemm_nt(a, (problem.b[group], problem.sfb[group]), d)
+        assert torch.equal(bits(problem.d[0, rows]), bits(d)), f"group {group}"
+
+
+def layouts_that_lie_stay_inside() -> None:
+    """Groups and counts that do not exist: D's buffer is left as whole as by rows without a group and by full groups."""
+    problem, want = make_grouped(RAGGED), make_grouped(RAGGED)
+    problem.layout[:128], want.layout[:128] = 4, -1
+    problem.layout[128:256], want.layout[128:256] = 2**31 - 1, -1
+    for each in (problem, want):
+        each.run()
+    # Rows of a group that does not exist have no product, hence zeros.
+    assert torch.equal(bits(problem.d), bits(want.d))
+    case = masked((130, 0, 64), 130, 136, 272)
+    problem, want = make_grouped(case), make_grouped(case)
+    problem.layout[:2] = torch.tensor([2**31 - 1, -5], dtype=torch.int32)
+    assert torch.equal(bits(problem.run()), bits(want.run()))
+
+
+CASE_SHARDS = 4
+SCENARIOS = {f"cases_{i}": lambda i=i: cases(i, CASE_SHARDS) for i in range(CASE_SHARDS)}
+SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
+for function in (
+    expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
+):  # fmt: skip
+    SCENARIOS[function.__name__] = function
+
+
+def main(names: list[str]) -> None:
+    outcomes = {}
+    for name in names or SCENARIOS:
+        try:
+            SCENARIOS[name]()
+            outcomes[name] = "ok"
+        except BaseException:
+            outcomes[name] = traceback.format_exc()
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

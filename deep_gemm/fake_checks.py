@@ -45,6 +45,27 @@ def expect_dtype(tensor: Tensor, name: str, dtypes: Sequence[torch.dtype]) -> No
     expect(tensor.dtype in dtypes, lambda: f"{name}: expected {wanted}, got {tensor.dtype}")
 
 
+def expect_tensor(value: Any, name: str) -> None:
+    """Refuses what is not a tensor."""
+    expect(isinstance(value, Tensor), lambda: f"{name}: expected a tensor, got {type(value).__name__}; pass one")
+
+
+def expect_kinds(a: Any, b: Any, d: Any, c: Any, recipes: Sequence[Any], compiled_dims: Any) -> None:
+    """Refuses arguments of kinds that the dispatcher would refuse in words of its own, or not at all."""
+    for name, pair in (("a", a), ("b", b)):
+        came = f"{len(pair)} items" if isinstance(pair, (tuple, list)) else type(pair).__name__
+        expect(came == "2 items", lambda: f"{name}: expected a pair (tensor, scales), got {came}; pass (data, factors)")
+        expect_tensor(pair[0], name)
+        expect_tensor(pair[1], f"sf{name} (scales of {name})")
+    expect_tensor(d, "d")
+    if c is not None:
+        expect_tensor(c, "c")
+    for name, recipe in zip(("recipe", "recipe_a", "recipe_b"), recipes):
+        known = recipe is None or isinstance(recipe, (tuple, list)) and all(isinstance(gran, int) for gran in recipe)
+        expect(known, lambda: f"{name}: expected None or a tuple of integers, got {recipe!r}; pass granularities")
+    expect_compiled_dims(compiled_dims)
+
+
 def expect_compiled_dims(compiled_dims: str) -> None:
     """Refuses anything but letters of "mnk"."""
     ok = isinstance(compiled_dims, str) and set(compiled_dims) <= set("mnk")

@@ -17,6 +17,7 @@ from .ops.support import arch_name
 from .ops.table import BY_NAME
 
 Extent = Union[int, Sequence[int]]
+MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -65,6 +66,8 @@ def target_of(arch: Union[str, int, Tuple[int, int]], sm_count: int = 0, image: 
     if name == "cpu":
         raise DeepGemmError("arch: expected a GPU architecture such as 'sm_90a' to compile for, got 'cpu'")
     number = int(name[3:])
+    if not (isinstance(sm_count, int) and 0 <= sm_count <= MAX_SMS):
+        raise DeepGemmError(f"sm_count: expected 0...{MAX_SMS}, got {sm_count!r}; 0 takes the count known for the architecture")
     if image not in ("cubin", "ptx"):
         raise DeepGemmError(f"image: expected 'cubin' or 'ptx', got {image!r}")
     return Target(number // 10, number % 10, sm_count, image)
@@ -74,25 +77,32 @@ def planning_options(
     target: Target, recipe: Sequence[int] = (1, 128, 128), out: Any = torch.bfloat16, accumulate: bool = False
 ) -> Dict[str, Any]:
     """The keywords of the planner for a recipe, an output dtype and whether C is added."""
-    if out not in OUT_WORDS:
+    if not is_integers(recipe, 3):
+        raise DeepGemmError(f"recipe: expected (gran_m, gran_n, gran_k), got {recipe!r}; pass e.g. (1, 128, 128)")
+    if not isinstance(out, (str, torch.dtype)) or out not in OUT_WORDS:
         raise DeepGemmError(f"out: expected torch.bfloat16, torch.float32 or their names, got {out!r}")
     return {"recipe": tuple(recipe), "d_dtype": OUT_WORDS[out], "has_c": accumulate, "arch": target.planning()}
 
 
+def is_integers(value: Any, count: int) -> bool:
+    """Whether `value` is a tuple or list of `count` integers."""
+    return isinstance(value, (tuple, list)) and len(value) == count and all(isinstance(x, int) for x in value)
+
+
 def extents(value: Extent, name: str) -> List[int]:
     """The positive extents in `value`, an integer or a sequence of them."""
-    values = [value] if isinstance(value, int) else list(value)
-    if not values or not all(isinstance(x, int) and x > 0 for x in values):
-        raise DeepGemmError(f"{name}: expected a positive integer or a sequence of them, got {value!r}")
+    values = [value] if isinstance(value, int) else list(value) if isinstance(value, Sequence) else []
+    if not values or not all(isinstance(x, int) and 0 < x <= MAX_EXTENT for x in values):
+        raise DeepGemmError(f"{name}: expected an integer in 1...2^31 - 1 or a sequence of them, got {value!r}; correct it")
     return values
 
 
 def m_range(m: Union[int, Tuple[int, int]]) -> Tuple[int, int]:
     """(first, last) of an M, or of a pair."""
-    first, last = (m, m) if isinstance(m, int) else tuple(m)
-    if not 1 <= first <= last:
-        raise DeepGemmError(f"m: expected an integer or (first, last) with 1 <= first <= last, got {m!r}")
-    return first, last
+    pair = (m, m) if isinstance(m, int) else m
+    if is_integers(pair, 2) and 1 <= pair[0] <= pair[1] <= MAX_EXTENT:
+        return pair[0], pair[1]
+    raise DeepGemmError(f"m: expected an integer or (first, last) with 1 <= first <= last < 2^31, got {m!r}; correct it")
 
 
 def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: Dict[str, Any]) -> List[BreakPoint]:
@@ -173,10 +183,12 @@ def compile(
     Raises:
         DeepGemmError: an argument, an architecture without a kernel, or a failed compilation (with its log).
     """
-    if op not in BY_NAME:
+    if not isinstance(op, str) or op not in BY_NAME:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     if not BY_NAME[op].name.startswith("fp8_gemm_"):
         raise DeepGemmError(f"op: only fp8_gemm_* can be compiled ahead of time, got {op!r}")
+    if jobs is not None and not (isinstance(jobs, int) and jobs > 0):
+        raise DeepGemmError(f"jobs: expected a positive number of threads or None, got {jobs!r}; leave it out for one a processor")
     target = target_of(arch, sm_count, image)
     points = break_points(m, n, k, planning_options(target, recipe, out, accumulate))
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

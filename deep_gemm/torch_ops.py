@@ -15,7 +15,7 @@ from torch.compiler import is_compiling
 from torch.nn import Parameter
 
 from . import _C
-from .fake_checks import check_fp8_gemm
+from .fake_checks import check_fp8_gemm, expect_kinds
 
 NAMESPACE = __package__.replace(".", "_")
 _library = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -104,7 +104,8 @@ def call_fp8_gemm(
     disable_ue8m0_cast: bool,
 ) -> None:
     """Calls the operator `fp8_gemm_<layout>` with the arguments of the public function; recipes are (recipe, recipe_a,
-    recipe_b)."""
+    recipe_b). What no operator takes is refused here, by name."""
+    expect_kinds(a, b, d, c, recipes, compiled_dims)
     a_data, sfa = a
     b_data, sfb = b
     accumulate = c is d

@@ -5,7 +5,7 @@
 1. A source distribution holds every source, header and licence that the build reads; a wheel is built from it with
    neither git nor a CUDA toolkit in reach, without PyTorch, and without an index.
 2. `pip install .` with build isolation, and an editable install without it.
-3. The wheel holds the extension, the device headers and the licence, and no build-time dependency.
+3. The wheel holds the extension, the device headers and the licence, and asks its users for no build-time dependency.
 4. Import costs little more than PyTorch's, touches no driver, and a CPU call works.
 Exits with 0 when all holds; the import time is printed and judged by the reader.
 """
@@ -117,7 +117,8 @@ def check_wheel(wheel: Path, project: Path) -> None:
     needs = [line.split(":", 1)[1].strip() for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
     at_run_time = [need for need in needs if "extra ==" not in need]
     assert [need.split(">")[0] for need in at_run_time] == ["torch"], at_run_time
-    assert not [need for need in needs if any(name in need for name in BUILD_ONLY)], needs
+    of_users = [need for need in needs if 'extra == "test"' not in need]
+    assert not [need for need in of_users if any(name in need for name in BUILD_ONLY)], of_users
 
 
 def timed(title: str, action, *arguments):

@@ -83,7 +83,7 @@ py::object optional(PyObject* result) {
 }
 
 int64_t integer(PyObject* object) {
-    if (!PyLong_Check(object)) return py::cast<int64_t>(py::int_(py::reinterpret_borrow<py::object>(object)));
+    if (!PyLong_Check(object)) return integer(checked(PyNumber_Long(object)).ptr());
     const long long value = PyLong_AsLongLong(object);
     if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
     return value;
@@ -98,6 +98,19 @@ int64_t integers(const py::object& object, std::array<int64_t, kMaxRank>& out) {
     return size;
 }
 
+uintptr_t address(PyObject* object) {
+    const py::object whole = checked(PyNumber_Index(object));
+    const unsigned long long value = PyLong_AsUnsignedLongLong(whole.ptr());
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    return value;
+}
+
+int device_number(PyObject* object) {
+    const int64_t number = integer(object);
+    if (number < 0 || number > INT32_MAX) throw py::value_error(fmt::format("its device has index {}", number));
+    return static_cast<int>(number);
+}
+
 // `device.type` and `device.index`, else the array API's __dlpack_device__() (1: CPU, 2: CUDA, 3: pinned
 // CPU).
 Device described_device(const py::object& tensor) {
@@ -105,21 +118,21 @@ Device described_device(const py::object& tensor) {
     if (py::hasattr(device, "type")) {
         const std::string type = py::str(device.attr("type"));
         const py::object index = py::getattr(device, "index", py::none());
-        const int number = index.is_none() ? 0 : py::cast<int>(index);
+        const int number = index.is_none() ? 0 : device_number(index.ptr());
         if (type == "cuda" || type == "gpu") return {Device::Kind::kCuda, number};
         return {type == "cpu" ? Device::Kind::kCpu : Device::Kind::kOther, type == "cpu" ? 0 : number};
     }
     const py::sequence pair = tensor.attr("__dlpack_device__")();
-    const int type = py::cast<int>(py::int_(pair[0]));
+    const int64_t type = integer(py::object(pair[0]).ptr());
     if (type == 1 || type == 3) return {Device::Kind::kCpu, 0};
-    return {type == 2 ? Device::Kind::kCuda : Device::Kind::kOther, py::cast<int>(py::int_(pair[1]))};
+    return {type == 2 ? Device::Kind::kCuda : Device::Kind::kOther, device_number(py::object(pair[1]).ptr())};
 }
 
 // PyTorch's own queries make no device object.
 Device device_of(const py::object& tensor) {
     if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cuda)).ptr() == Py_True)
         if (const py::object index = optional(PyObject_CallMethodNoArgs(tensor.ptr(), names().get_device)))
-            return {Device::Kind::kCuda, static_cast<int>(integer(index.ptr()))};
+            return {Device::Kind::kCuda, device_number(index.ptr())};
     if (optional(PyObject_GetAttr(tensor.ptr(), names().is_cpu)).ptr() == Py_True)
         return {Device::Kind::kCpu, 0};
     return described_device(tensor);
@@ -139,13 +152,15 @@ TensorView read(const py::object& tensor, const char* name) {
     TensorView view;
     const int64_t rank = integers(checked(PyObject_GetAttr(tensor.ptr(), names().shape)), view.shape);
     const int64_t num_strides = integers(strides_of(tensor), view.stride);
-    DG_CHECK(rank <= kMaxRank, "{} has {} dimensions; no operation takes more than {}", name, rank, kMaxRank);
-    DG_CHECK(num_strides == rank, "{} has {} dimensions but {} strides", name, rank, num_strides);
+    DG_CHECK(rank <= kMaxRank, "{} has {} dimensions; no operation takes more than {}; reshape or slice it",
+             name, rank, kMaxRank);
+    DG_CHECK(num_strides == rank, "{} has {} dimensions but {} strides; give each its own", name, rank,
+             num_strides);
     view.rank = static_cast<int>(rank);
     view.dtype = dtype_of(checked(PyObject_GetAttr(tensor.ptr(), names().dtype)));
     view.device = device_of(tensor);
     const py::object data = checked(PyObject_CallMethodNoArgs(tensor.ptr(), names().data_ptr));
-    view.data = reinterpret_cast<void*>(py::cast<uintptr_t>(data));
+    view.data = reinterpret_cast<void*>(address(data.ptr()));
     return view;
 }
 
@@ -221,9 +236,11 @@ void check_has_memory(const TensorView& view, PyObject* object, const char* name
     if (view.data != nullptr || view.numel() == 0) [[likely]]
         return;
     refuse_other_device(py::reinterpret_borrow<py::object>(object), name);
-    throw_error(fmt::format(
-        "{} has no memory: a fake tensor or a wrapper subclass ({}); call the registered torch op for those",
-        name, Py_TYPE(object)->tp_name));
+    throw_error(
+        fmt::format("{} has no memory ({}): its storage was freed, or it is a fake tensor or a wrapper "
+                    "subclass; allocate it, or "
+                    "call the registered torch op for those",
+                    name, Py_TYPE(object)->tp_name));
 }
 
 void refuse_unreadable(PyObject* object, const char* name) {

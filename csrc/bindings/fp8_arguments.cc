@@ -11,10 +11,11 @@ namespace py = pybind11;
 namespace deep_gemm::bindings {
 namespace {
 
-// An FP8/FP4 operand: its values and its scales, borrowed from the tuple or list that came.
+// An FP8/FP4 operand: its values and its scales. Owned: reading a tensor may run Python code, and that may
+// empty the list that came.
 struct OperandPair {
-    PyObject* values;
-    PyObject* scales;
+    py::object values;
+    py::object scales;
 };
 
 OperandPair unpack_pair(PyObject* pair, const char* name) {
@@ -23,8 +24,11 @@ OperandPair unpack_pair(PyObject* pair, const char* name) {
              Py_TYPE(pair)->tp_name);
     const Py_ssize_t size = is_tuple ? PyTuple_GET_SIZE(pair) : PyList_GET_SIZE(pair);
     DG_CHECK(size == 2, "{} must be a pair (tensor, scales), got {} items", name, size);
-    if (is_tuple) return {PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)};
-    return {PyList_GET_ITEM(pair, 0), PyList_GET_ITEM(pair, 1)};
+    const auto item = [&](Py_ssize_t i) {
+        return py::reinterpret_borrow<py::object>(is_tuple ? PyTuple_GET_ITEM(pair, i)
+                                                           : PyList_GET_ITEM(pair, i));
+    };
+    return {item(0), item(1)};
 }
 
 std::string repr(PyObject* object) {
@@ -70,10 +74,10 @@ void check_compiled_dims(PyObject* dims) {
 void read_operands(PyObject* const* args, ops::Fp8Operands& call) {
     const OperandPair a = unpack_pair(args[0], "a");
     const OperandPair b = unpack_pair(args[1], "b");
-    call.a = read_tensor(a.values, "a");
-    call.sfa = read_tensor(a.scales, "sfa (scales of a)");
-    call.b = read_tensor(b.values, "b");
-    call.sfb = read_tensor(b.scales, "sfb (scales of b)");
+    call.a = read_tensor(a.values.ptr(), "a");
+    call.sfa = read_tensor(a.scales.ptr(), "sfa (scales of a)");
+    call.b = read_tensor(b.values.ptr(), "b");
+    call.sfb = read_tensor(b.scales.ptr(), "sfb (scales of b)");
     call.d = read_tensor(args[2], "d");
 }
 

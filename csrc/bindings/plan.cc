@@ -44,7 +44,7 @@ void from_python(const char* name, py::handle object, Field& value) {
 template <typename Spec, typename Visitor>
 void visit_arch(Spec& arch, Visitor&& visit) {
     auto& [major, minor, sm_count, usable_sms, smem_per_block, clock_ghz, dram_tb_per_s, l2_tb_per_s, l2_mb,
-           fp8_tflops] = arch;
+           sustained_ghz] = arch;
     visit("major", major);
     visit("minor", minor);
     visit("sm_count", sm_count);
@@ -54,7 +54,7 @@ void visit_arch(Spec& arch, Visitor&& visit) {
     visit("dram_tb_per_s", dram_tb_per_s);
     visit("l2_tb_per_s", l2_tb_per_s);
     visit("l2_mb", l2_mb);
-    visit("fp8_tflops", fp8_tflops);
+    visit("sustained_ghz", sustained_ghz);
 }
 
 // Refuses the keys of `given` that `known` lacks.
@@ -197,9 +197,9 @@ py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) 
     const Fp8GemmConfig config = config_from(py::cast<py::dict>(request.config));
     const auto& kernel = kernel_for(config.sfb_granularity, config.d_dtype, request.arch);
     const CostParts parts = cost_of(*kernel.cost, config, request.shape, request.arch);
-    return py::dict(py::arg("math") = parts.math, py::arg("power") = parts.power,
-                    py::arg("dram") = parts.dram, py::arg("l2") = parts.l2,
-                    py::arg("overhead") = parts.overhead, py::arg("total") = parts.total);
+    return py::dict(py::arg("math") = parts.math, py::arg("dram") = parts.dram, py::arg("l2") = parts.l2,
+                    py::arg("outside") = parts.outside, py::arg("overhead") = parts.overhead,
+                    py::arg("total") = parts.total);
 }
 
 py::dict source_of(const py::dict& config, const py::dict& arch) {

@@ -14,6 +14,7 @@
 namespace deep_gemm::contract {
 
 inline constexpr int kTmaAlignment = 16;  // bytes: of a base address and of every stride but the innermost
+inline constexpr int64_t kTmaStrideLimit = int64_t{1} << 40;  // bytes: every stride of a map lies below
 
 // A word with what it stands for, e.g. {256, "N"}: messages print both.
 struct Extent {
@@ -64,10 +65,12 @@ class Expect {
             fail_unit_stride(letter);
         return *this;
     }
-    // Rows neither overlap nor start off a 16-byte boundary.
+    // Rows neither overlap, nor start off a 16-byte boundary, nor lie further apart than a map can say.
     const Expect& rows_addressable() const {
         if (strides_matter() && tensor_.rows() > 1) {
             const int64_t elements = row_stride();
+            if (elements >= kTmaStrideLimit / bytes()) [[unlikely]]
+                fail_distance("row", elements);
             if (elements * bytes() % kTmaAlignment != 0) [[unlikely]]
                 fail_row_alignment();
             if (elements < tensor_.columns()) [[unlikely]]
@@ -79,6 +82,8 @@ class Expect {
     // another or interleave, a row of each in turn.
     const Expect& groups_addressable() const {
         if (tensor_.rank == 3 && strides_matter() && tensor_.shape[0] > 1) {
+            if (tensor_.stride[0] >= kTmaStrideLimit / bytes()) [[unlikely]]
+                fail_distance("group", tensor_.stride[0]);
             if (tensor_.stride[0] * bytes() % kTmaAlignment != 0) [[unlikely]]
                 fail_group_alignment();
             if (!groups_apart()) [[unlikely]]
@@ -123,6 +128,7 @@ class Expect {
     [[noreturn]] void fail_row_overlap() const;
     [[noreturn]] void fail_group_alignment() const;
     [[noreturn]] void fail_group_overlap() const;
+    [[noreturn]] void fail_distance(std::string_view what, int64_t elements) const;
     [[noreturn]] void fail_base(int alignment) const;
     [[noreturn]] void fail_negative_stride() const;
 

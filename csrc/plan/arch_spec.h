@@ -12,15 +12,24 @@ struct ArchSpec {
     int sm_count = 132;           // all of the device's SMs: decides what changes bits
     int usable_sms = 132;         // set_num_sms: decides only the grid
     int smem_per_block = 232448;  // opt-in limit, bytes
-    double clock_ghz = 1.7;       // sustained under load
-    double dram_tb_per_s = 4.2;   // measured device-to-device copy
-    double l2_tb_per_s = 7.5;     // L2 to SMs; 128-row tiles with 2-CTA multicast were seen to draw 7.4
+    double clock_ghz = 1.98;      // of a short kernel, before the power limit bites
+    double dram_tb_per_s = 4.0;   // a device-to-device copy draws 4.2
+    double l2_tb_per_s = 8.5;     // L2 to SMs at `clock_ghz`, once per cluster: 32 bytes per SM and cycle
     double l2_mb = 50;            // capacity
-    double fp8_tflops = 1450;     // under the power limit; 1,492 is the best dense product seen
+    double sustained_ghz = 1.8;   // the clock of kernels of 0.1 ms and more, as the estimates need it
     bool operator==(const ArchSpec&) const = default;
 };
 
 // The H200 of docs/benchmarks, for plans printed without a device.
 inline constexpr ArchSpec kH200{};
+
+// Clusters of a size that are resident at once. SMs come in groups of 16 and 18, which pairs fill; four CTAs
+// leave SMs over: on 132 SMs, 22 clusters were seen to run together and 32 were not.
+inline int resident_clusters(int sms, int cluster) {
+    constexpr int kPair = 2;
+    constexpr double kFilledByLarger = 0.85;
+    const double usable = cluster <= kPair ? sms : sms * kFilledByLarger;
+    return usable < cluster ? 1 : int(usable) / cluster;
+}
 
 }  // namespace deep_gemm::plan

@@ -12,12 +12,16 @@ namespace {
 
 constexpr int kMinStages = 2;
 constexpr int kMaxStages = 32;
-constexpr int kEnoughStages = 6;     // beyond, staging D at once is worth more than another stage
-constexpr int kLeanStoreBoxes = 2;   // one is filled while the other is read
-constexpr int kSwizzleRows = 8;      // rows of a 128-byte swizzle atom
-constexpr int kOtherRegisters = 40;  // addresses, scales, loop state: seen in compiled kernels
+constexpr int kEnoughStages = 6;            // beyond, staging D at once is worth more than another stage
+constexpr int kLeanStoreBoxes = 2;          // one is filled while the other is read
+constexpr int kSwizzleRows = 8;             // rows of a 128-byte swizzle atom
+constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: seen in compiled kernels
+constexpr int kOtherRegistersOfThree = 32;  // under the 160 of three warpgroups: 192x128 compiles clean
 constexpr int kOddBoxRegisters =
-    16;                           // more where store boxes are no power of two wide: 128x120 spilled without
+    16;  // more where store boxes are no power of two wide: 128x120 spilled without
+constexpr const char* kBetweenWidths = "a width between the planned ones gains little and costs a kernel";
+constexpr const char* kTallInCluster = "tall tiles share enough in clusters of two";
+constexpr const char* kWideUnmeasured = "so wide a tile fills the registers and was not measured";
 constexpr int kMaxScaleSpan = 2;  // SFB blocks one 1D2D tile may touch
 
 const TileRow* row_of(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -73,9 +77,13 @@ const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
     const TileRow* tile = row_of(space, c);
     const ClusterRow* cluster = cluster_of(space, c);
     if (tile != nullptr && tile->off != nullptr) return tile->off;
+    if (tile != nullptr && c.block_n % tile->planned_step != 0) return kBetweenWidths;
     if (cluster != nullptr && cluster->off != nullptr) return cluster->off;
+    if (cluster != nullptr && c.block_m > cluster->planned_block_m) return kTallInCluster;
     const ProductRow* product = product_of(space, c);
-    return product != nullptr ? product->off : nullptr;
+    if (product == nullptr || product->off != nullptr) return product == nullptr ? nullptr : product->off;
+    if (c.block_n > product->planned_max) return kWideUnmeasured;
+    return c.block_n % product->planned_step != 0 ? kBetweenWidths : nullptr;
 }
 
 bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -91,9 +99,10 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
     const int box = store_columns(c.block_n, d_element_bytes(c));
+    const int other = c.num_math_warpgroups == 3 ? kOtherRegistersOfThree : kOtherRegisters;
     const bool odd_box = (box & (box - 1)) != 0;
     return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators * c.k_blocks,
-            kOtherRegisters + (odd_box ? kOddBoxRegisters : 0)};
+            other + (odd_box ? kOddBoxRegisters : 0)};
 }
 
 int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {
@@ -159,12 +168,13 @@ Refusal check_shape(const CandidateSpace& space, const Fp8GemmConfig& c, const F
 
 Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
                         const ArchSpec& arch) {
-    if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
     const Refusal refusal = check_shape(space, c, shape, arch);
     if (refusal != Refusal::kNone) return refusal;
+    if (why_off(space, c) != nullptr) return Refusal::kNotPlanned;
     const bool idle = ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
                       ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
-    return idle ? Refusal::kIdleCluster : Refusal::kNone;
+    if (idle) return Refusal::kIdleCluster;
+    return c.block_m - kWgmmaM >= shape.m ? Refusal::kIdleRows : Refusal::kNone;
 }
 
 std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmConfig& c,
@@ -210,6 +220,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
         case Refusal::kIdleCluster:
             return fmt::format("idle cluster: fewer tiles than the {}x{} CTAs of a cluster", c.cluster_m,
                                c.cluster_n);
+        case Refusal::kIdleRows:
+            return fmt::format("idle rows: M leaves {} or more of a tile's {} rows without work", kWgmmaM,
+                               c.block_m);
     }
     return "unknown";
 }

@@ -17,12 +17,14 @@ struct TileRow {
     int block_m;
     int num_math_warpgroups;
     int block_n_step, block_n_max;
+    int planned_step;           // widths between its multiples run when asked for, but are not planned
     int register_limit;         // per math thread
     const char* off = nullptr;  // why it is not planned yet; such a config still runs when asked for by name
 };
 
 struct ClusterRow {
     int m, n;
+    int planned_block_m = 256;  // the tallest tile it is planned for
     const char* off = nullptr;
 };
 
@@ -34,6 +36,8 @@ struct ProductRow {
     int n_parts;
     int k_blocks;
     int block_n_min, block_n_max;
+    int planned_step = 1;   // of the widths that are planned
+    int planned_max = 256;  // the widest that is planned
     const char* off = nullptr;
 };
 
@@ -65,6 +69,7 @@ enum class Refusal : unsigned char {
     kRegisters,
     kSharedMemory,
     kIdleCluster,  // a cluster wider than the tiles there are
+    kIdleRows,     // 64 rows or more of every tile lie outside D
 };
 
 // Every config of the space for a shape, feasible or not, stages already as deep as shared memory allows.

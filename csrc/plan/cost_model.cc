@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 
 #include "plan/raster.h"
@@ -12,25 +13,25 @@ namespace {
 
 // A shape cut into tiles and clusters.
 struct Tiling {
-    double m_tiles, n_tiles;  // whole clusters' worth, m of all groups
-    double rows;              // of D, of all groups
-    double k_blocks;
+    double clusters;
+    double rows;   // of D, of all groups
     double slots;  // clusters that run at once
-    double waves;
-    double loaded_rows;  // rows of A in a tile that memory really delivers
+    double k_blocks;
+    double loaded_rows;    // rows of A in a tile that memory really delivers
+    double outside_bytes;  // operand bytes of tiles that lie wholly outside D
 };
 
 // Wanted rows of masked groups scatter about what is expected: percent of it, for groups that stand for all.
 constexpr int kScatter[] = {70, 85, 100, 115, 130};
 
-// Clusters along M, of all groups. Only masked groups are cut each for itself.
-int64_t clusters_along_m(const Fp8GemmShape& shape, int64_t rows_of_cluster) {
-    if (shape.groups.grouping != Grouping::kMasked) return ceil_div(shape.m, rows_of_cluster);
+// Tiles along M, of all groups. Only masked groups are cut each for itself.
+int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
+    if (shape.groups.grouping != Grouping::kMasked) return ceil_div(shape.m, block_m);
     const GroupRows group = group_rows(shape);
-    int64_t clusters = 0;
+    int64_t tiles = 0;
     for (const int percent : kScatter)
-        clusters += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), rows_of_cluster);
-    return ceil_div<int64_t>(clusters * group.count, std::size(kScatter));
+        tiles += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), block_m);
+    return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
 }
 
 double rows_of_d(const Fp8GemmShape& shape) {
@@ -40,58 +41,85 @@ double rows_of_d(const Fp8GemmShape& shape) {
 }
 
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const int64_t clusters_m = clusters_along_m(shape, int64_t(c.block_m) * c.cluster_m);
-    const int64_t clusters_n = ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
-    const int64_t slots = std::max(1, arch.sm_count / (c.cluster_m * c.cluster_n));
+    const int64_t tiles_m = tiles_along_m(shape, c.block_m);
+    const int64_t tiles_n = ceil_div<int64_t>(shape.n, c.block_n);
+    const int64_t clusters_m = ceil_div<int64_t>(tiles_m, c.cluster_m);
+    const int64_t clusters_n = ceil_div<int64_t>(tiles_n, c.cluster_n);
+    const double rows_outside = double(clusters_m * c.cluster_m - tiles_m) * double(clusters_n) * c.block_m +
+                                double(clusters_n * c.cluster_n - tiles_n) * double(clusters_m) * c.block_n;
     Tiling t{};
-    t.m_tiles = double(clusters_m * c.cluster_m);
-    t.n_tiles = double(clusters_n * c.cluster_n);
+    t.clusters = double(clusters_m) * double(clusters_n);
     t.rows = rows_of_d(shape);
+    t.slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
     t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
-    t.slots = double(slots);
-    t.waves = double(ceil_div(clusters_m * clusters_n, slots));
     t.loaded_rows = double(std::min<int64_t>(c.block_m, shape.m));
+    t.outside_bytes = rows_outside * double(shape.k);
     return t;
 }
 
-// Cycles between two K blocks of a tile in the steady state.
+// Cycles of one warpgroup for a K block: its wgmmas, then its promotion, unless a second accumulator runs
+// them side by side; and what one wait costs, shared by the K blocks under it.
+double chain_cycles(const CostConstants& cost, const Fp8GemmConfig& c, double fmas, double selects) {
+    const double waves = double(c.block_m) / kWgmmaM / c.num_math_warpgroups;
+    const double wgmma = waves * std::max(2 * c.block_n, kWgmmaM * c.n_parts + c.block_n);
+    const bool beside = c.num_accumulators > 1;
+    const double promote = waves * (fmas * (beside ? cost.fma_beside_product : cost.fma_alone) + selects);
+    const double exposed = beside ? (c.n_parts > 1 ? cost.exposed_in_parts : 0) : 1;
+    return std::max(wgmma, promote) + exposed * std::min(wgmma, promote) +
+           (beside ? cost.chain_two * c.n_parts : cost.chain_one) / c.k_blocks;
+}
+
+// The p-norm: near the largest, a little above it where several are close.
+double join(const CostConstants& cost, std::initializer_list<double> parts) {
+    const double top = std::max(parts);
+    double sum = 0;
+    for (double part : parts) {
+        double share = part / top;
+        for (int i = 0; i < cost.overlap_doublings; ++i) share *= share;
+        sum += share;
+    }
+    for (int i = 0; i < cost.overlap_doublings; ++i) sum = std::sqrt(sum);
+    return top * sum;
+}
+
+// Cycles between two K blocks of a tile in the steady state, as far as its own SM decides them.
 double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Tiling& t) {
-    const double groups = c.num_math_warpgroups;
-    const double instructions = c.block_m / double(kWgmmaM) * (kBlockK / 32.0);
-    const double operand_bytes = instructions * (kWgmmaM * c.n_parts + c.block_n) * 32;
+    const double row_groups = double(c.block_m) / kWgmmaM;
+    const double operand_bytes = row_groups * (kBlockK / 32.0) * (kWgmmaM * c.n_parts + c.block_n) * 32;
     const double written_bytes = (t.loaded_rows + c.block_n) * kBlockK;
     const double tensor = double(c.block_m) * c.block_n * kBlockK / cost.mac_per_cycle;
     const double smem = (operand_bytes + written_bytes) / cost.smem_bytes_per_cycle;
-    const double ingest = written_bytes / cost.ingest_bytes_per_cycle;
 
+    // Of 64 rows, in each scheduler.
     const bool per_row = c.sfb_granularity == ScaleGranularity::kPerRow;
-    const double per_element = per_row ? cost.promote_per_row : cost.promote_per_block;
-    const double warps = 4 * groups;
-    const double promote =
-        c.block_m / groups * c.block_n / kWarpgroupThreads * per_element * warps / cost.issue_per_cycle;
+    const double fmas = c.block_n / 2.0 * (per_row ? cost.promote_per_row : cost.promote_per_block);
+    const bool two_factors = !per_row && kScaleBlock % c.block_n != 0;
+    const double selects =
+        two_factors ? cost.select_per_segment * c.block_n / gcd_of(c.block_n, kScaleBlock) : 0;
+    const double promote = row_groups * (fmas * cost.fma_shared + selects);
 
-    // One warpgroup's own chain: its wgmmas, then its promotion, unless a second accumulator runs them side
-    // by side.
-    const double own_wgmma = std::max(tensor, operand_bytes / cost.smem_bytes_per_cycle) / groups;
-    const double own_promote = promote / groups;
-    const double chain = c.num_accumulators > 1
-                             ? std::max(own_wgmma, own_promote) + cost.chain_two * c.n_parts / c.k_blocks
-                             : own_wgmma + own_promote + cost.chain_one / c.k_blocks;
-    const bool shared = c.cluster_m * c.cluster_n > 1;
-    const double supply =
-        (cost.tma_latency + (shared ? cost.cluster_latency : 0)) / (c.num_stages * c.k_blocks);
-    return std::max({tensor, smem, ingest, promote, chain, supply});
+    const int others = c.cluster_m * c.cluster_n - 1;
+    const double latency = cost.tma_latency + others * cost.cluster_latency;
+    const double supply = latency / (std::max(c.num_stages - 1, 1) * c.k_blocks);
+    return join(cost, {tensor, smem, promote, chain_cycles(cost, c, fmas, selects), supply});
+}
+
+// Rows of A and B that one cluster draws from L2 for a K block. Where all of A is a few rows, every CTA asks
+// for the same lines at once, and the slices that hold them serve one after another.
+double drawn_rows(const CostConstants& cost, const Fp8GemmConfig& c, const Tiling& t) {
+    const double rows_in_use =
+        std::clamp<double>(t.rows, kWgmmaM, double(c.block_m) * c.cluster_m * kRasterGroup);
+    const double crowding = 1 + cost.crowding * kWgmmaM / rows_in_use;
+    return t.loaded_rows * c.cluster_m * crowding + double(c.block_n) * c.cluster_n;
 }
 
 // Cycles a tile keeps its warpgroups from the next one.
 double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
-    const double row_groups = c.block_m / double(kWgmmaM);
-    const double width = d_element_bytes(c) / 2.0;
+    const double row_groups = double(c.block_m) / kWgmmaM / c.num_math_warpgroups;
     const double boxes = row_groups * (c.block_n / store_columns(c.block_n, d_element_bytes(c)));
-    const double waits = std::max(0.0, boxes / c.num_math_warpgroups - c.store_boxes);
-    const double per_column = (cost.epilogue_per_column + (c.has_c ? cost.c_per_column : 0)) * width;
-    return cost.tile_fixed + boxes * cost.store_box + waits * cost.store_wait +
-           row_groups * c.block_n * per_column / c.num_math_warpgroups;
+    const double per_column = cost.epilogue_per_column + (c.has_c ? cost.c_per_column : 0);
+    return cost.tile_fixed + std::max(0.0, boxes - c.store_boxes) * cost.store_wait +
+           row_groups * c.block_n * per_column * d_element_bytes(c) / 2;
 }
 
 // Bytes of D, and of C where there is one.
@@ -99,24 +127,11 @@ double output_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Til
     return t.rows * double(shape.n) * d_element_bytes(c) * (c.has_c ? 2 : 1);
 }
 
-// Bytes the SMs draw from L2: each tile row of A for every tile column not sharing it, and the reverse.
-double l2_bytes(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Tiling& t) {
-    const double a = t.rows * shape.k * t.n_tiles / c.cluster_n;
-    const double b = double(shape.n) * shape.k * t.m_tiles / c.cluster_m;
-    return a + b + output_bytes(c, shape, t);
-}
-
-// The p-norm: near the largest, a little above it where several are close.
-double join(const CostConstants& cost, const CostParts& parts) {
-    const double top = std::max({parts.math, parts.power, parts.dram, parts.l2});
-    double sum = 0;
-    for (double part : {parts.math, parts.power, parts.dram, parts.l2}) {
-        double share = part / top;
-        for (int i = 0; i < cost.overlap_doublings; ++i) share *= share;
-        sum += share;
-    }
-    for (int i = 0; i < cost.overlap_doublings; ++i) sum = std::sqrt(sum);
-    return top * sum;
+// How much longer a kernel of `us` takes at the clock that the power limit leaves it.
+double slowdown_of(const CostConstants& cost, const ArchSpec& arch, double us) {
+    const double fall = std::log(std::max(us, cost.sustained_from_us) / cost.sustained_from_us) /
+                        std::log(cost.sustained_at_us / cost.sustained_from_us);
+    return 1 + (arch.clock_ghz / arch.sustained_ghz - 1) * std::min(fall, 1.0);
 }
 
 }  // namespace
@@ -150,16 +165,32 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     shape.m = planning_m(asked.m);
     const Tiling t = tiling_of(c, shape, arch);
     const double cycles_per_us = arch.clock_ghz * 1e3;
-    const double epilogue = epilogue_cycles(cost, c);
+    const double block_us = block_cycles(cost, c, t) / cycles_per_us;
+    const double epilogue_us = epilogue_cycles(cost, c) / cycles_per_us;
+    const double dram_us =
+        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape, t)) / (arch.dram_tb_per_s * 1e6);
+    // Of one cluster that draws alone from what all SMs share.
+    const double cluster_l2_us = drawn_rows(cost, c, t) * kBlockK * t.k_blocks / (arch.l2_tb_per_s * 1e6);
 
     CostParts parts;
-    parts.math = (t.waves * t.k_blocks * block_cycles(cost, c, t) + (t.waves - 1) * epilogue) / cycles_per_us;
-    parts.power = 2.0 * t.rows * double(shape.n) * double(shape.k) / (arch.fp8_tflops * 1e6);
-    parts.dram =
-        (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape, t)) / (arch.dram_tb_per_s * 1e6);
-    parts.l2 = l2_bytes(c, shape, t) / (arch.l2_tb_per_s * 1e6);
-    parts.overhead = cost.launch_us + (cost.fill + epilogue + cost.drain) / cycles_per_us;
-    parts.total = join(cost, parts) + parts.overhead;
+    double busy = 0;
+    const double full_waves = std::floor(t.clusters / t.slots);
+    const auto run_waves = [&](double waves, double clusters) {
+        const double math = block_us * t.k_blocks, dram = dram_us * clusters / t.clusters;
+        const double l2 = cluster_l2_us * clusters;
+        parts.math += waves * (math + epilogue_us);
+        parts.dram += waves * dram;
+        parts.l2 += waves * l2;
+        busy += waves * (join(cost, {math, dram, l2}) + epilogue_us);
+    };
+    run_waves(full_waves, t.slots);
+    if (t.clusters > full_waves * t.slots) run_waves(1, t.clusters - full_waves * t.slots);
+    parts.outside = t.outside_bytes / (cost.outside_tb_per_s * 1e6);
+
+    const double slower = slowdown_of(cost, arch, busy);
+    for (double* part : {&parts.math, &parts.dram, &parts.l2}) *part *= slower;
+    parts.overhead = cost.start_and_drain_us;
+    parts.total = std::hypot(busy * slower, parts.outside) + parts.overhead;
     return parts;
 }
 

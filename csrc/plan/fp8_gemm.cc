@@ -34,7 +34,7 @@ int grid_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& a
     const int64_t matrices = shape.groups.grouping == Grouping::kMasked ? shape.groups.count : 1;
     const int64_t clusters = matrices * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
                              ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
-    const int64_t slots = std::max(1, arch.usable_sms / cluster);
+    const int64_t slots = resident_clusters(arch.usable_sms, cluster);
     return int(std::min(clusters, slots)) * cluster;
 }
 
@@ -52,12 +52,14 @@ Fp8GemmPlan plan_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8
 }
 
 // Among estimates that the model cannot tell apart: no cluster before a cluster, then the wider tile, which
-// reads less, then the table's order.
+// reads less, then the taller one of its size, with more warpgroups, then products that overlap promotion,
+// then the table's order.
 bool simpler(const Fp8GemmConfig& a, const Fp8GemmConfig& b) {
     const int cluster_a = a.cluster_m * a.cluster_n, cluster_b = b.cluster_m * b.cluster_n;
     if (cluster_a != cluster_b) return cluster_a < cluster_b;
     if (a.block_m * a.block_n != b.block_m * b.block_n) return a.block_m * a.block_n > b.block_m * b.block_n;
-    return a.num_accumulators < b.num_accumulators;
+    if (a.block_m != b.block_m) return a.block_m > b.block_m;
+    return a.num_accumulators > b.num_accumulators;
 }
 
 // Feasible plans in the table's order; what was refused goes to `rejected` where someone wants to know.

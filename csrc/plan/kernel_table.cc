@@ -7,29 +7,39 @@ namespace deep_gemm::plan {
 
 namespace {
 
-constexpr const char* kWavesLater = "two wgmma waves per math warpgroup are not built yet";
-constexpr const char* kClusterLater = "clusters of four do not fill every SM; how many fit is not known here";
-
-// block_m, math warpgroups, step and limit of block_n, registers of a math thread (setmaxnreg).
-constexpr TileRow kSm90Tiles[] = {
-    {64, 1, 8, 256, 248},
-    {128, 2, 8, 192, 232},
-    {192, 3, 8, 192, 160},
-    {256, 2, 8, 128, 232, kWavesLater},
+// block_m, math warpgroups, step and limit of block_n, its step in plans, registers of a math thread
+// (setmaxnreg). 256 rows are for the widest tile alone: its use is to draw least from L2.
+constexpr TileRow kSm90BlockTiles[] = {
+    {64, 1, 8, 256, 16, 248},
+    {128, 2, 8, 192, 16, 232},
+    {192, 3, 8, 192, 16, 160},
+    {256, 2, 8, 128, 128, 232},
 };
-constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 4, kClusterLater}};
+constexpr const char* kTallSpills = "the factors of columns do not fit the registers beside so many sums";
+constexpr TileRow kSm90RowTiles[] = {
+    {64, 1, 8, 256, 16, 248},
+    {128, 2, 8, 192, 16, 232},
+    {192, 3, 8, 192, 16, 160},
+    {256, 2, 8, 128, 128, 232, kTallSpills},
+};
+constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4, 64}};
 // Accumulators, parts, K blocks, and the widths for which `scripts/compile_all.py --every-candidate` saw them
 // compile well.
 constexpr const char* kPartsSerialised = "the compiler orders these wgmmas one after another";
-constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 1, 8, 256},  {1, 1, 2, 8, 128}, {1, 1, 4, 8, 64},
-                                             {2, 1, 1, 16, 256}, {2, 1, 2, 16, 64}, {2, 2, 1, 32, 256}};
-constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256}, {1, 1, 2, 8, 128},
-                                           {1, 1, 4, 8, 64},  {2, 1, 1, 24, 256},
-                                           {2, 1, 2, 24, 64}, {2, 2, 1, 48, 256, kPartsSerialised}};
+constexpr ProductRow kSm90BlockProducts[] = {{1, 1, 1, 8, 256},     {1, 1, 2, 8, 128}, {1, 1, 4, 8, 64},
+                                             {2, 1, 1, 16, 256},    {2, 1, 2, 16, 64}, {2, 1, 4, 16, 32},
+                                             {2, 2, 1, 32, 256, 64}};
+constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256},
+                                           {1, 1, 2, 8, 128},
+                                           {1, 1, 4, 8, 64},
+                                           {2, 1, 1, 24, 256, 1, 48},
+                                           {2, 1, 2, 24, 64},
+                                           {2, 1, 4, 24, 32},
+                                           {2, 2, 1, 48, 256, 1, 256, kPartsSerialised}};
 constexpr GroupingRow kSm90Groupings[] = {
     {Grouping::kDense, 2, false}, {Grouping::kContiguous, 1, true}, {Grouping::kMasked, 1, false}};
-constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
-constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts, kSm90Groupings};
+constexpr CandidateSpace kSm90BlockSpace{kSm90BlockTiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
+constexpr CandidateSpace kSm90RowSpace{kSm90RowTiles, kSm90Clusters, kSm90RowProducts, kSm90Groupings};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,

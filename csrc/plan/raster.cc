@@ -8,7 +8,6 @@ namespace deep_gemm::plan {
 
 namespace {
 
-constexpr int64_t kWidths[] = {1, 2, 4, 8, 16, 32};
 constexpr double kL2Share =
     0.5;  // of the capacity one operand may count on: the other one and D pass through
 
@@ -45,24 +44,15 @@ Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const Arch
     const GroupRows group = group_rows(shape);
     const Side m{ceil_div(group.rows, rows_m), rows_m, double(group.rows) * double(shape.k)};
     const Side n{ceil_div(shape.n, rows_n), rows_n, double(shape.n) * double(shape.k)};
-    const int64_t slots = std::max(1, arch.sm_count / (c.cluster_m * c.cluster_n));
-    Raster best{};
-    double best_rows = 0;
-    for (const bool along_n : {false, true}) {
-        const Side& banded = along_n ? n : m;
-        for (const int64_t width : kWidths) {
-            if (width > 1 && width / 2 >= banded.tiles) break;  // the same order as the width before
-            const Candidate seen = assess(banded, along_n ? m : n, width, arch, slots);
-            const bool first = best.args.group == 0;
-            const bool fewer_rows = seen.operand_bytes == best.operand_bytes && seen.wave_rows < best_rows;
-            if (first || seen.operand_bytes < best.operand_bytes || fewer_rows) {
-                best = {{uint32_t(width), along_n}, seen.operand_bytes};
-                best_rows = seen.wave_rows;
-            }
-        }
-    }
-    best.operand_bytes *= double(group.count);
-    return best;
+    const int64_t slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
+    const Candidate along_m = assess(m, n, kRasterGroup, arch, slots),
+                    along_n = assess(n, m, kRasterGroup, arch, slots);
+    const bool fewer_bytes = along_n.operand_bytes < along_m.operand_bytes;
+    const bool fewer_rows =
+        along_n.operand_bytes == along_m.operand_bytes && along_n.wave_rows < along_m.wave_rows;
+    const bool bands_along_n = fewer_bytes || fewer_rows;
+    return {{uint32_t(kRasterGroup), bands_along_n},
+            (bands_along_n ? along_n : along_m).operand_bytes * double(group.count)};
 }
 
 }  // namespace deep_gemm::plan

@@ -89,7 +89,8 @@ std::string describe_errno(int error) {
 }
 
 std::optional<std::string> read_file(const std::string& path) {
-    FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // Not blocking: a pipe in the place of a file has to be seen for one, not waited for.
+    FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (!file.is_open()) return std::nullopt;
     struct stat status{};
     if (::fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;

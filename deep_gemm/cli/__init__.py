@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from types import ModuleType
 from typing import List, Optional
 
 from ..errors import DeepGemmError
 from . import compile_command, demo, doctor, plan_command
 
 COMMANDS = {"demo": demo, "doctor": doctor, "compile": compile_command, "plan": plan_command}
+
+
+CLOSED_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+
+def run(command: ModuleType, arguments: argparse.Namespace) -> int:
+    """Runs `command`, whose reader may leave before the end, as `head` does."""
+    try:
+        status = command.run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer goes nowhere
+        return CLOSED_PIPE
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -22,7 +38,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         module.add_arguments(commands.add_parser(name, help=summary, description=summary))
     arguments = parser.parse_args(argv)
     try:
-        return COMMANDS[arguments.command].run(arguments)
+        return run(COMMANDS[arguments.command], arguments)
     except DeepGemmError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .. import _C
+from ..precompile import extents
 from .shape_arguments import add_target_arguments, planning_options
 
 
@@ -18,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the pick and what it beat."""
+    for name in ("m", "n", "k"):
+        extents(getattr(arguments, name), name)
     choice = _C.explain_fp8_gemm(arguments.m, arguments.n, arguments.k, **planning_options(arguments))
     if arguments.all:
         print(choice["text"])

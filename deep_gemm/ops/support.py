@@ -14,11 +14,11 @@ Arch = Union[str, int, Tuple[int, int]]
 
 def arch_name(arch: Arch) -> str:
     """The table's name of an architecture: (9, 0), 90, "90a", "sm_90a" and "sm_90" are "sm_90"; "cpu" is itself."""
-    if isinstance(arch, tuple) and len(arch) == 2:
+    if isinstance(arch, tuple) and len(arch) == 2 and all(isinstance(part, int) and 0 <= part < 100 for part in arch):
         return f"sm_{arch[0]}{arch[1]}"
     text = str(arch).lower()
     digits = (text[3:] if text.startswith("sm_") else text).rstrip("af")
-    if text != "cpu" and not digits.isdigit():
+    if text != "cpu" and not (digits.isdigit() and len(digits) >= 2):
         raise DeepGemmError(f"arch: expected 'cpu', 'sm_90a', 90 or (9, 0), got {arch!r}")
     return text if text == "cpu" else f"sm_{digits}"
 
@@ -33,7 +33,7 @@ def is_supported(op: str, arch: Optional[Arch] = None) -> bool:
     Raises:
         DeepGemmError: `op` is no operation of this library, or `arch` is no architecture.
     """
-    if op not in BY_NAME:
+    if not isinstance(op, str) or op not in BY_NAME:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     if arch is None:
         arch = torch.cuda.get_device_capability() if torch.cuda.is_available() else "cpu"

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
+from ..errors import refusal
+from ..utils.expect import require_tensor
+
 __all__ = ["Comparison", "assert_bitwise_equal", "calc_diff", "compare", "count_bytes"]
 
 
@@ -19,10 +22,26 @@ def calc_diff(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     Returns:
         FP64 of no dimension: ``1 - 2<x, y> / (|x|^2 + |y|^2)``, computed in FP64; 0 if both are all zeros.
         NaN in either gives NaN, which is below no bound.
+
+    Raises:
+        DeepGemmError: no tensors, or shapes that differ in more than leading extents of 1: broadcasting would
+            count elements more than once.
     """
+    for tensor, name in ((x, "x"), (y, "y")):
+        require_tensor(tensor, name)
+    if _trimmed(x.shape) != _trimmed(y.shape):
+        raise refusal("y", f"the shape of x, {tuple(x.shape)}", tuple(y.shape), "Reshape one of them")
     x, y = x.detach().double(), y.detach().double()
     norms = (x * x + y * y).sum()
     return torch.where(norms == 0, torch.zeros_like(norms), 1 - 2 * (x * y).sum() / norms)
+
+
+def _trimmed(shape: torch.Size) -> tuple[int, ...]:
+    """``shape`` without leading extents of 1."""
+    kept = tuple(shape)
+    while kept and kept[0] == 1:
+        kept = kept[1:]
+    return kept
 
 
 def count_bytes(*tensors: object) -> int:

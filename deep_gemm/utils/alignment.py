@@ -7,6 +7,7 @@ import operator
 from ..errors import refusal
 from .arch import current_arch_major
 from .blocks import align
+from .expect import require_integer
 
 __all__ = [
     "get_k_alignment_for_contiguous_layout",
@@ -91,6 +92,8 @@ def get_tma_aligned_size(x: int, element_size: int) -> int:
 
     Source: CUDA driver API, ``cuTensorMapEncodeTiled``: global strides are multiples of 16 bytes.
     """
+    require_integer(x, "x", "Pass an extent in elements")
+    require_integer(element_size, "element_size", "Pass tensor.element_size()")
     if element_size <= 0 or TMA_ALIGNMENT_BYTES % element_size != 0:
         raise refusal("element_size", "bytes that divide 16", element_size, "Pass tensor.element_size()")
     return align(x, TMA_ALIGNMENT_BYTES // element_size)

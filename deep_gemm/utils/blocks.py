@@ -6,12 +6,14 @@ import torch
 import torch.nn.functional as F
 
 from ..errors import refusal
+from .expect import require_integer, require_tensor
 from .ue8m0 import ceil_to_ue8m0
 
 __all__ = [
     "align",
     "ceil_div",
     "column_blocks",
+    "fitted",
     "float_matrix",
     "float_values",
     "require_packable",
@@ -41,7 +43,8 @@ def scales_of(amax: torch.Tensor, largest: float, use_ue8m0: bool) -> torch.Tens
 
 
 def float_values(x: torch.Tensor) -> torch.Tensor:
-    """``x`` in FP32, cut from autograd; refused unless it is floating."""
+    """``x`` in FP32, cut from autograd; refused unless it is a dense floating tensor."""
+    require_tensor(x, "x")
     if not x.dtype.is_floating_point:
         raise refusal("x", "a floating-point dtype", x.dtype, "Pass the values before quantisation")
     return x.detach().to(torch.float32)
@@ -49,6 +52,7 @@ def float_values(x: torch.Tensor) -> torch.Tensor:
 
 def float_matrix(x: torch.Tensor, gran_k: int) -> torch.Tensor:
     """The matrix ``x`` in FP32, row-major; refused unless it is one and ``gran_k`` is positive."""
+    require_tensor(x, "x")
     if x.dim() != 2:
         raise refusal("x", "a matrix", f"shape {tuple(x.shape)}", "Flatten the leading dimensions")
     require_positive(gran_k)
@@ -56,15 +60,22 @@ def float_matrix(x: torch.Tensor, gran_k: int) -> torch.Tensor:
 
 
 def column_blocks(x: torch.Tensor, gran_k: int) -> tuple[torch.Tensor, int]:
-    """The matrix ``x`` in FP32 as ``[M, ceil(N/gran_k), gran_k]``, zero-padded, and its N."""
+    """The matrix ``x`` in FP32 as ``[M, ceil(N/gran_k), min(gran_k, N)]``, zero-padded, and its N."""
     values = float_matrix(x, gran_k)
     num_rows, num_columns = values.shape
+    gran_k = fitted(gran_k, num_columns)
     padded = F.pad(values, (0, -num_columns % gran_k)) if num_columns % gran_k else values
     return padded.reshape(num_rows, ceil_div(num_columns, gran_k), gran_k), num_columns
 
 
+def fitted(gran_k: int, extent: int) -> int:
+    """The granularity that gives ``extent`` the same blocks and pads it least: one block is as long as it has to be."""
+    return min(gran_k, max(extent, 1))
+
+
 def require_positive(gran_k: int) -> None:
-    """Refuse a granularity that is not positive."""
+    """Refuse a granularity that is no positive integer."""
+    require_integer(gran_k, "gran_k", "Use 32 or 128")
     if gran_k <= 0:
         raise refusal("gran_k", "a positive number", gran_k, "Use 32 or 128")
 

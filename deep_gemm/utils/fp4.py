@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from ..errors import refusal
-from .blocks import align, ceil_div, column_blocks, require_packable, require_positive, scales_of
+from .blocks import align, ceil_div, column_blocks, fitted, require_packable, require_positive, scales_of
+from .expect import require_tensor
 from .ue8m0 import join_codes, ue8m0_codes, unpack_ue8m0_from_int
 
 __all__ = ["cast_back_from_fp4", "per_token_cast_to_fp4", "transpose_packed_fp4"]
@@ -78,6 +79,7 @@ def cast_back_from_fp4(
     """
     codes = _split_nibbles(packed, "packed")
     require_positive(gran_k)
+    require_tensor(sf, "sf")
     num_rows, num_columns = codes.shape
     wanted_dtype = torch.int32 if use_packed_ue8m0 else torch.float32
     wanted_shape = (num_rows, ceil_div(num_columns, 4 * gran_k if use_packed_ue8m0 else gran_k))
@@ -90,7 +92,7 @@ def cast_back_from_fp4(
             "Pass the scaling factors that belong to packed, and use_packed_ue8m0 as they were made",
         )
     scales = unpack_ue8m0_from_int(sf) if use_packed_ue8m0 else sf.detach()
-    return _decode_e2m1(codes) * scales.repeat_interleave(gran_k, dim=1)[:, :num_columns]
+    return _decode_e2m1(codes) * scales.repeat_interleave(fitted(gran_k, num_columns), dim=1)[:, :num_columns]
 
 
 def transpose_packed_fp4(a: torch.Tensor) -> torch.Tensor:
@@ -137,6 +139,7 @@ def _join_nibbles(codes: torch.Tensor) -> torch.Tensor:
 
 def _split_nibbles(packed: torch.Tensor, argument: str) -> torch.Tensor:
     """E2M1 codes (uint8 ``[M, N]``) of a packed matrix ``[M, N/2]``."""
+    require_tensor(packed, argument)
     if packed.dtype not in (torch.int8, getattr(torch, "float4_e2m1fn_x2", torch.int8)) or packed.dim() != 2:
         raise refusal(
             argument,

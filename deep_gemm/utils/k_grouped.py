@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from ..errors import refusal
 from .alignment import get_mk_alignment_for_contiguous_layout
 from .blocks import align, ceil_div
+from .expect import require_integer, require_integers, require_tensor
 from .mn_major import require_int32_vector
 from .ue8m0 import is_e8m0, join_codes, ue8m0_codes
 
@@ -77,6 +78,7 @@ def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(
 
 
 def _check_operands(sf: torch.Tensor, grouped_layout: torch.Tensor, gran_k: int) -> None:
+    require_tensor(sf, "sf")
     if sf.dim() != 2 or (sf.dtype != torch.float32 and not is_e8m0(sf)):
         raise refusal(
             "sf",
@@ -91,6 +93,7 @@ def _check_operands(sf: torch.Tensor, grouped_layout: torch.Tensor, gran_k: int)
 
 def _checked_alignment(k_alignment: int | None) -> int:
     alignment = get_mk_alignment_for_contiguous_layout() if k_alignment is None else k_alignment
+    require_integer(alignment, "k_alignment", "Pass what set_mk_alignment_for_contiguous_layout was given")
     if alignment <= 0 or alignment % K_ALIGNMENT_STEP != 0:
         raise refusal(
             "k_alignment",
@@ -110,7 +113,9 @@ def _num_word_rows(
 ) -> int:
     """Rows of the packed result, from the host's sizes where they are known; refuses sizes that cannot be."""
     num_groups = grouped_layout.shape[0]
-    if ks_cpu is None or len(ks_cpu) == 0:
+    if ks_cpu is not None:
+        require_integers(ks_cpu, "ks_cpu", "Pass each group's K as a list, or None")
+    if not ks_cpu:
         return (num_rows + 3 * num_groups) // 4
     if len(ks_cpu) != num_groups or any(k < 0 for k in ks_cpu):
         raise refusal(

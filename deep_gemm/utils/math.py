@@ -14,7 +14,17 @@ import torch
 import torch.nn.functional as F
 
 from ..errors import refusal
-from .blocks import align, ceil_div, column_blocks, float_matrix, float_values, require_packable, scales_of
+from .blocks import (
+    align,
+    ceil_div,
+    column_blocks,
+    fitted,
+    float_matrix,
+    float_values,
+    require_packable,
+    scales_of,
+)
+from .expect import require_integers
 from .fp4 import cast_back_from_fp4, per_token_cast_to_fp4, transpose_packed_fp4
 from .ue8m0 import (
     ceil_to_ue8m0,
@@ -126,8 +136,9 @@ def per_block_cast_to_fp8(
     """
     values = float_matrix(x, gran_k)
     num_rows, num_columns = values.shape
-    padded = F.pad(values, (0, -num_columns % gran_k, 0, -num_rows % gran_k))
-    blocks = padded.view(ceil_div(num_rows, gran_k), gran_k, ceil_div(num_columns, gran_k), gran_k)
+    high, wide = fitted(gran_k, num_rows), fitted(gran_k, num_columns)
+    padded = F.pad(values, (0, -num_columns % wide, 0, -num_rows % high))
+    blocks = padded.view(ceil_div(num_rows, high), high, ceil_div(num_columns, wide), wide)
     sf = scales_of(blocks.abs().amax((1, 3)), FP8_E4M3_MAX, use_ue8m0)
     data = _quantise_fp8(blocks, sf[:, None, :, None]).view(padded.shape)
     return data[:num_rows, :num_columns].contiguous(), sf
@@ -154,6 +165,7 @@ def per_custom_dims_cast_to_fp8(
     Source: `per_token_cast_to_fp8` with the reduced dimensions chosen freely.
     """
     values = float_values(x)
+    require_integers(dims, "dims", "Name dimensions of x, such as (0,)")
     rank = values.dim()
     if any(not -rank <= dim < rank for dim in dims):
         raise refusal("dims", f"dimensions of x, which has {rank}", tuple(dims), "Name dimensions that x has")

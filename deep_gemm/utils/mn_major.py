@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from ..errors import refusal
 from .alignment import TMA_ALIGNMENT_BYTES, get_mk_alignment_for_contiguous_layout, get_tma_aligned_size
 from .blocks import align, ceil_div
+from .expect import require_tensor
 from .ue8m0 import is_e8m0, ue8m0_codes
 
 __all__ = [
@@ -142,6 +143,7 @@ def _rows_in_groups(sf: torch.Tensor, psum_layout: torch.Tensor) -> torch.Tensor
 
 def require_int32_vector(vector: torch.Tensor, argument: str, sf: torch.Tensor) -> None:
     """Refuse what is not an int32 vector on the device of ``sf``."""
+    require_tensor(vector, argument)
     if vector.dtype != torch.int32 or vector.dim() != 1:
         came = f"{vector.dtype} of shape {tuple(vector.shape)}"
         raise refusal(
@@ -160,6 +162,7 @@ def require_int32_vector(vector: torch.Tensor, argument: str, sf: torch.Tensor) 
 
 
 def _require_rank(sf: torch.Tensor) -> None:
+    require_tensor(sf, "sf")
     if sf.dim() not in (2, 3):
         raise refusal(
             "sf",

@@ -10,6 +10,7 @@ import torch
 from ..errors import refusal
 from .arch import arch_major_of
 from .blocks import ceil_div
+from .expect import require_integer, require_integers, require_tensor
 from .mn_major import (
     aligned_strides,
     get_mn_major_tma_aligned_packed_ue8m0_tensor,
@@ -96,6 +97,7 @@ def transform_sf_into_required_layout(
 
     Source: this library's contract; ``docs/scaling-factor-format.md``.
     """
+    require_tensor(sf, "sf")
     request = _parse_request(mn, k, recipe, num_groups, is_sfa)
     if psum_layout is not None and (is_sfa is False or num_groups is not None):
         raise refusal(
@@ -139,6 +141,9 @@ def _transform(
 def _parse_request(
     mn: int, k: int, recipe: Sequence[int], num_groups: int | None, is_sfa: bool | None
 ) -> _Request:
+    require_integers(recipe, "recipe", "Pass (gran_m, gran_n, gran_k), or (gran_mn, gran_k)")
+    for name, value in (("mn", mn), ("k", k), ("num_groups", 0 if num_groups is None else num_groups)):
+        require_integer(value, name, "Pass the operand's extent")
     if len(recipe) not in (2, 3) or (len(recipe) == 3) != (is_sfa is not None):
         raise refusal(
             "recipe",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 
 from ..errors import refusal
+from .expect import require_tensor
 
 __all__ = [
     "ceil_to_ue8m0",
@@ -40,8 +41,12 @@ def ceil_to_ue8m0(x: torch.Tensor) -> torch.Tensor:
         FP32 of the same shape: the least power of two at or above ``|x|``, held within 2^-126 … 2^127.
         Infinity and NaN give 2^127.
 
+    Raises:
+        DeepGemmError: ``x`` is no dense tensor.
+
     Source: exponent arithmetic on the IEEE 754 binary32 encoding; the range is that of FP32's normal numbers.
     """
+    require_tensor(x, "x")
     magnitude_bits = x.detach().to(torch.float32).abs().view(torch.int32)
     exponent = (magnitude_bits >> 23) + ((magnitude_bits & 0x7FFFFF) != 0)
     return (exponent.clamp(1, 254) << 23).view(torch.float32)
@@ -95,6 +100,7 @@ def pack_ue8m0_to_int(x: torch.Tensor) -> torch.Tensor:
 
     Source: E8M0 of the OCP MX specification; little-endian byte order within the word.
     """
+    require_tensor(x, "x")
     if x.dtype != torch.float32:
         raise refusal("x", "torch.float32", x.dtype, "Convert the scaling factors with .float() first")
     require_multiple_of_four(x)
@@ -123,6 +129,7 @@ def unpack_ue8m0_from_int(packed: torch.Tensor) -> torch.Tensor:
 
     Source: E8M0 of the OCP MX specification.
     """
+    require_tensor(packed, "packed")
     if packed.dtype != torch.int32 or packed.dim() == 0:
         raise refusal(
             "packed",

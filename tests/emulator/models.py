@@ -30,6 +30,12 @@ def truncate_f32(values: np.ndarray, fraction_bits: int = 23) -> np.ndarray:
     return (np.trunc(values / unit) * unit).astype(np.float32)
 
 
+def fused_exponents(a: np.ndarray, b: np.ndarray, c: np.ndarray, lowest: tuple[int, int]) -> np.ndarray:
+    """The largest exponent among products and accumulator, [M, N]."""
+    e = exponents(a, lowest[0])[:, None, :] + exponents(b, lowest[1])[None, :, :]
+    return np.maximum(e.max(axis=2), exponents(c.astype(np.float64), -126))
+
+
 def fused_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, lowest: tuple[int, int], fraction: int, kept: int, scale: np.ndarray | None = None) -> np.ndarray:
     """One instruction: a [M,K], b [N,K] float64, c [M,N] float32. `scale` [M,N] are exponents added to every product."""
     extra = np.zeros(c.shape, np.int64) if scale is None else scale

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks one rule of the emulator at a time and reports which tests notice: a rule that nobody notices is not tested.
 
-    python tests/emulator/mutate.py [--only NAME] [--table docs/emulator-mutations.md]
+    python tests/emulator/mutate.py [--only NAME ...] [--table docs/emulator-mutations.md]
 
 Works on a copy of the sources; a mutation that no longer applies is an error.
 """
@@ -58,7 +58,7 @@ MUTATIONS = (
     Mutation("accumulator does not set the exponent", "tensor/fused_dot.cc", "std::copy_n(c_exponents.begin(), b.count, top.begin());", "top.fill(-300);"),
     Mutation("wgmma fragment: rows exchanged", "async/wgmma.cc", "l / 4 + 8 * (r >> 1 & 1)", "l / 4 + 8 * (r & 1)"),
     Mutation("wgmma A registers: order", "async/wgmma.cc", "l / 4 + 8 * int(q & 1)", "l / 4 + 8 * int(q >> 1)"),
-    Mutation("scale-d ignored", "async/wgmma.cc", "op.accumulates ? row : nullptr, row, s.spec", "row, row, s.spec"),
+    Mutation("scale-d ignored", "async/wgmma.cc", "if (op.accumulates) load_accumulators(x, i, s, d);\n", "load_accumulators(x, i, s, d);\n    const_cast<WgmmaOp&>(op).accumulates = true;\n"),
     Mutation("negation of A ignored", "async/wgmma.cc", "fill_tile(a, raw, kWarpRows, s.k, *s.a_format, s.a_sign);",
              "fill_tile(a, raw, kWarpRows, s.k, *s.a_format, Sign::kKeep);"),
     Mutation("try_wait parity inverted", "scheduler/barriers.h", "(barrier.phase & 1) != parity", "(barrier.phase & 1) == parity"),
@@ -86,6 +86,11 @@ MUTATIONS = (
     Mutation("padded FP4: high nibble first", "async/descriptor.cc", "const int at = index * bits;", "const int at = (bits == 4 && layout.is_padded ? index ^ 1 : index) * bits;"),
     Mutation("tf32 keeps the low bits", "async/tcgen05_mma.cc", "&format == &kTF32 ? 13 : 0", "&format == &kTF32 ? 12 : 0"),
     Mutation("cp does not replicate", "async/tmem_access.cc", "for (uint32_t part = 0; part < 4; ++part)\n                cta.tmem", "for (uint32_t part = 0; part < 1; ++part)\n                cta.tmem"),
+    Mutation("16x256b register order", "async/tmem_access.cc", "8 * (r >> 1 & 1), 2 * (l & 3) + (r & 1)", "8 * (r & 1), 2 * (l & 3) + (r >> 1 & 1)"),
+    Mutation("16x64b lanes", "async/tmem_access.cc", "8 * (l & 1), (l >> 1 & 1)", "8 * (l >> 1 & 1), (l & 1)"),
+    Mutation("arrive does not release", "simt/barrier_ops.cc", "if (op.releases) release(x.warp, barrier.arriving);", ""),
+    Mutation("wgmma hazards are not checked", "scheduler/hazards.cc", "if (instr.opcode.starts_with(\"wgmma\")) return;", "return;"),
+    Mutation("exits are not checked", "scheduler/cta_barriers.cc", "if (access.time > cta.exit_knowledge[actor])", "if (false)"),
     Mutation("proxy fences are not checked", "machine/shadow.cc", "if (!who.is_async_proxy || !cell.is_generic", "return;\n    if (!who.is_async_proxy || !cell.is_generic"),
     Mutation("races are not checked", "machine/shadow.cc", "if (actor == kNoActor) return true;", "return true;"),
     Mutation("try_wait never fails", "simt/barrier_ops.cc", "x.launch.random() % 8 == 0", "false"),
@@ -127,10 +132,10 @@ def failing_tests(library: Path, stop_at_first: bool) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="mutations whose name contains this")
+    parser.add_argument("--only", nargs="+", default=[""], help="mutations whose name contains one of these")
     parser.add_argument("--table", type=Path, help="write a Markdown table")
     arguments = parser.parse_args()
-    chosen = [m for m in MUTATIONS if not arguments.only or arguments.only in m.name]
+    chosen = [m for m in MUTATIONS if any(part in m.name for part in arguments.only)]
     rows = ["| rule broken | noticed first by |", "|---|---|"]
     survivors = 0
     with tempfile.TemporaryDirectory() as folder:

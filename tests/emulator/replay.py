@@ -5,7 +5,8 @@
     python tests/emulator/replay.py             on the emulator: compares with the record
 
 Needs Python 3.10 or newer and an NVRTC (the one of PyTorch's wheels will do). The record holds, for every output
-buffer, its SHA-256 and its first bytes; a case that the GPU refuses is recorded with the error.
+buffer, its SHA-256 and its first bytes (all of them where that tells more); a case that the GPU refuses is recorded
+with the error.
 """
 from __future__ import annotations
 
@@ -25,13 +26,32 @@ from harness.case import Case, digest, run_case  # noqa: E402
 from harness.cuda_driver import CudaDriver, CudaError  # noqa: E402
 
 GOLDEN = HERE / "golden" / "h200.json"
-HEAD_BYTES = 512
+HEAD_BYTES = 2048
 
 
 def observe(driver: CudaDriver, case: Case) -> dict[str, dict[str, str]]:
-    """Digest and head of every output."""
-    outputs = run_case(driver, case)
-    return {name: {"sha256": digest(data), "head": base64.b64encode(zlib.compress(data[:HEAD_BYTES], 9)).decode()} for name, data in outputs.items()}
+    """Digest and head (or whole) of every output."""
+    found = {}
+    for name, data in run_case(driver, case).items():
+        kept = data if case.keeps_all else data[:HEAD_BYTES]
+        found[name] = {"sha256": digest(data), "head": base64.b64encode(zlib.compress(kept, 9)).decode()}
+    return found
+
+
+def difference(expected: dict[str, dict[str, str]], found: dict[str, dict[str, str]]) -> str:
+    """Where outputs differ, as far as the record tells; empty when all digests agree."""
+    for name, record in expected.items():
+        if record["sha256"] == found[name]["sha256"]:
+            continue
+        heads = [zlib.decompress(base64.b64decode(side["head"])) for side in (record, found[name])]
+        words = [[head[i:i + 4] for i in range(0, len(head), 4)] for head in heads]
+        wrong = [i for i, (x, y) in enumerate(zip(*words)) if x != y]
+        if not wrong:
+            return f"{name} differs behind the recorded head"
+        first = wrong[0]
+        return (f"{name}: {len(wrong)} of {min(map(len, words))} recorded words differ, the first is word {first}: recorded 0x{words[0][first][::-1].hex()}, "
+                f"found 0x{words[1][first][::-1].hex()}")
+    return ""
 
 
 def record(path: Path, library: str) -> int:
@@ -56,8 +76,9 @@ def compare(path: Path, library: str) -> int:
     golden, driver, different = json.loads(path.read_text()), CudaDriver(library), 0
     for case in all_cases("sm90a"):
         expected = golden.get(case.name)
-        verdict = "not recorded" if expected is None else "equal" if observe(driver, case) == expected else "DIFFERENT"
-        different += verdict == "DIFFERENT"
+        wrong = "" if expected is None else expected["error"] if "error" in expected else difference(expected, observe(driver, case))
+        verdict = "not recorded" if expected is None else f"DIFFERENT: {wrong}" if wrong else "equal"
+        different += bool(wrong)
         print(f"{case.name}: {verdict}", flush=True)
     return different
 

@@ -16,12 +16,13 @@ SM90_BUGS = {
     "NO_FULL_WAIT": "data race: shared memory .* written at PTX line \\d+ and read at PTX line \\d+",
     "EARLY_RELEASE": "data race: shared memory .* read at PTX line \\d+ and overwritten at PTX line \\d+",
     "NO_WGMMA_WAIT": "a wgmma result is read before wgmma.wait_group",
+    "NO_WGMMA_FENCE": "without a wgmma.fence",
     "ONE_ARRIVAL_SHORT": "deadlock",
     "NO_PROXY_FENCE": "missing fence.proxy.async.*PTX line \\d+ by thread \\d+.*PTX line \\d+",
     "NO_EPILOGUE_BARRIER": "data race|uninitialised shared memory",
     "NO_STORE_WAIT": "exits while bulk stores may still read shared memory",
     "NO_INIT_FENCE": "missing fence.mbarrier_init.*initialised at PTX line \\d+",
-    "NO_INIT_BARRIER": "was initialised at PTX line \\d+, and is used at PTX line \\d+ without a barrier",
+    "NO_INIT_BARRIER": "was initialised at PTX line \\d+, and is used at PTX line \\d+ without a barrier|no initialised mbarrier",
     "NO_CLUSTER_SYNC": "no initialised mbarrier|was initialised at PTX line",
     "EARLY_EXIT": "exits without having waited for the access of another CTA at PTX line \\d+",
 }
@@ -111,3 +112,25 @@ def test_uninitialised_reads_are_counted_and_can_be_refused(emulator: CudaDriver
     assert '"uninitialised_reads": 128' in emulator.text("statistics")
     emulator.set("uninitialised", "1")
     assert "uninitialised shared memory" in report_of(emulator, case)
+
+
+def test_a_try_wait_without_a_loop_is_found_by_a_seed(emulator: CudaDriver) -> None:
+    """try_wait may return false for no reason: only a schedule that does so shows who relies on it."""
+    case = kernel("""
+        const u32 b = smem_address(&barrier);
+        if (threadIdx.x == 0) { mbarrier_init(b, 1); fence_mbarrier_init(); }
+        __syncthreads();
+        if (threadIdx.x == 64) { s[7 + out[1]] = 1; mbarrier_arrive(b); }
+        if (threadIdx.x == 0) {
+            asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;}" ::"r"(b) : "memory");
+            out[0] = s[7 + out[2]];
+        }""")
+    run_case(emulator, case)
+    reports = []
+    for seed in range(64):
+        emulator.set("seed", str(seed))
+        try:
+            run_case(emulator, case)
+        except CudaError as error:
+            reports.append(error.report)
+    assert any("data race: shared memory" in report for report in reports)

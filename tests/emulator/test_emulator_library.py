@@ -33,9 +33,10 @@ print("ran")
 
 def run_python(library: str, arguments: list[str], **environment: str) -> str:
     """Runs Python with the emulator as the driver; returns its output."""
-    pytest.importorskip("deep_gemm._C", reason="the extension is not built")
+    extension = pytest.importorskip("deep_gemm._C", reason="the extension is not built")
+    package_root = str(Path(extension.__file__).parents[1])
     env = {**os.environ, "DG_EMULATE": "sm90a", "DG_DRIVER_LIBRARY": library, **environment}
-    env["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1]), *sys.path])
+    env["PYTHONPATH"] = os.pathsep.join([package_root, *filter(None, sys.path)])
     done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout

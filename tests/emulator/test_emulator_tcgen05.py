@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cases.tcgen05_probe import PLAIN, SCALED, WINDOW, Placement, probe
-from harness.case import run_case
+from harness.case import Case, Pointer, run_case
 from harness.cuda_driver import CudaDriver
 from models import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, decode, fused_dot, truncate_f32
 
@@ -189,3 +189,51 @@ def test_f16_result_sits_in_the_low_half(sm100: CudaDriver) -> None:
     case = probe("f16d", "kind::f16 " + PLAIN, bytes(window), pa, pb, dense_descriptor(128, N, 0, 0, d=0), np.zeros((256, 128), np.uint32), np.zeros((16, 32)), False)
     expected = (a.astype(np.float64) @ b.astype(np.float64).T).astype(np.float16)
     np.testing.assert_array_equal(read_d(run_case(sm100, case)["out"], 128, N), expected.view(np.uint16).astype(np.uint32))
+
+
+FRAGMENT_SOURCE = """
+extern "C" __global__ void __launch_bounds__(128) kernel_main(u32* out) {
+    __shared__ u32 base;
+    const u32 part = threadIdx.x / 32 * 32 << 16;
+    if (threadIdx.x < 32) asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%%0], 64;" ::"r"(smem_address(&base)) : "memory");
+    tcgen05_fence_before();
+    __syncthreads();
+    tcgen05_fence_after();
+    for (int column = 0; column < 64; ++column)
+        asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%%0], {%%1};" ::"r"(base + part + column), "r"(threadIdx.x << 16 | column) : "memory");
+    tcgen05_wait_st();
+    for (int half = 0; half < %(halves)d; ++half) {
+        u32 r[%(registers)d];
+        asm volatile("tcgen05.ld.sync.aligned.%(shape)s.b32 {%(names)s}, [%%%(registers)d];" : %(outputs)s : "r"(base + part + (half * 16 << 16)));
+        tcgen05_wait_ld();
+        for (int i = 0; i < %(registers)d; ++i) out[((half * %(registers)d) + i) * 128 + threadIdx.x] = r[i];
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %%0, 64;" ::"r"(base) : "memory");
+}
+"""
+
+
+def fragment_spot(shape: str, lane: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lane and column, relative to the address, of register r: the rows of PTX ISA's figures written out."""
+    if shape.startswith("32x32b"):
+        return lane, r
+    if shape.startswith("16x64b"):
+        return lane // 4 + 8 * (lane % 2), lane // 2 % 2 + 2 * r
+    if shape.startswith("16x128b"):
+        return lane // 4 + 8 * (r % 2), lane % 4 + 4 * (r // 2)
+    return lane // 4 + 8 * (r // 2 % 2), 2 * (lane % 4) + r % 2 + 8 * (r // 4)
+
+
+@pytest.mark.parametrize(("shape", "registers"), [("32x32b.x8", 8), ("32x32b.x64", 64), ("16x64b.x4", 4), ("16x128b.x4", 8), ("16x256b.x2", 8), ("16x256b.x8", 32)])
+def test_load_fragments(sm100: CudaDriver, shape: str, registers: int) -> None:
+    halves = 1 if shape.startswith("32x32b") else 2
+    text = FRAGMENT_SOURCE % {"halves": halves, "registers": registers, "shape": shape, "names": ", ".join(f"%{i}" for i in range(registers)),
+                              "outputs": ", ".join(f'"=r"(r[{i}])' for i in range(registers))}
+    case = Case(name="fragments", arch="sm100a", source=text, buffers={"out": bytes(halves * registers * 512)}, params=(Pointer("out"),), outputs=("out",))
+    out = np.frombuffer(run_case(sm100, case)["out"], np.uint32).reshape(halves, registers, 128)
+    thread = np.arange(128)
+    for half in range(halves):
+        for r in range(registers):
+            lane, column = fragment_spot(shape, thread % 32, np.full(128, r))
+            np.testing.assert_array_equal(out[half, r], (thread // 32 * 32 + half * 16 + lane) << 16 | column)

@@ -6,13 +6,14 @@ import struct
 import numpy as np
 import pytest
 
-from cases import barrier_cases, tma_cases, wgmma_cases
+from cases import barrier_cases, scalar_cases, tma_cases, wgmma_cases
 from harness.case import Case, Pointer, run_case
 from harness.cuda_driver import CudaDriver, TensorMapSpec
-from models import BF16, E4M3, E5M2, F16, decode, fused_dot, operand, swizzle, tma_box
+from models import BF16, E4M3, E5M2, F16, decode, fused_dot, fused_exponents, operand, swizzle, tma_box
 
 SPANS = (0, 32, 64, 128)
-FORMATS = {"e4m3": (E4M3, 1), "e5m2": (E5M2, 1), "bf16": (BF16, 2), "f16": (F16, 2)}
+FORMATS = {"e4m3": (E4M3, 1), "e5m2": (E5M2, 1), "bf16": (BF16, 2), "f16": (F16, 2), "tf32": ((8, 10, 127), 4)}
+CODES = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 
 def named(module: object, prefix: str) -> list[Case]:
@@ -111,11 +112,12 @@ def a_from_registers(data: bytes, k: int, element: int) -> np.ndarray:
 
 def matrix(window: np.ndarray, descriptor: int, rows: int, case: wgmma_cases.WgmmaCase, element: int) -> np.ndarray:
     if not case.mn_major:
-        return operand(window, descriptor, rows, 2, False).view(np.uint8 if element == 1 else np.uint16)
+        codes = operand(window, descriptor, rows, 2, False).view(CODES[element])
+        return codes >> 13 if element == 4 else codes  # tf32 ignores the low bits
     return operand(window, descriptor, case.k, rows * element // 16, True).view(np.uint16).T
 
 
-@pytest.mark.parametrize("case", [c for c in named(wgmma_cases, "wgmma") if "f16_result" not in c.name and "tf32" not in c.name and "specials" not in c.name],
+@pytest.mark.parametrize("case", [c for c in named(wgmma_cases, "wgmma") if "f16_result" not in c.name and "specials" not in c.name],
                          ids=lambda case: case.name)
 def test_wgmma(emulator: CudaDriver, case: wgmma_cases.WgmmaCase) -> None:
     _, a_name, b_name = case.types.split(".")
@@ -270,3 +272,107 @@ def test_ldmatrix_and_stmatrix(emulator: CudaDriver) -> None:
         np.testing.assert_array_equal(transposed[i].reshape(8, 8), matrices[i].T)
     np.testing.assert_array_equal(out[1].reshape(64, 8)[:32].reshape(4, 8, 8), matrices.transpose(0, 2, 1))
     np.testing.assert_array_equal(out[2].reshape(32, 16)[:, :8].reshape(4, 8, 8), matrices)
+
+
+def shuffle_model(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """Source lane and predicate, by the ISA's words: lanes form segments, a source outside of the segment is the lane itself."""
+    segment, clamp = c >> 8 & 31, c & 31
+    first, last = lane & segment, (lane & segment) | (clamp & ~segment)
+    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | (b & ~segment)}[mode]
+    good = source >= last if mode == "up" else source <= last
+    return (source, True) if good else (lane, False)
+
+
+def test_warp_collectives(emulator: CudaDriver) -> None:
+    case = named(scalar_cases, "warp_collectives")[0]
+    out = np.frombuffer(run_case(emulator, case)["out"], np.uint32).reshape(-1, 256)
+    words = np.frombuffer(case.buffers["in"], np.uint32)
+    a, b = words, words[(np.arange(256) * 7 + 3) % 256] & 31
+    slot = 0
+    for mode in ("up", "down", "bfly", "idx"):
+        for control in (31, 0, 0x181F, 0x1C00 if mode == "up" else 0x1C07):
+            for thread in range(256):
+                source, good = shuffle_model(mode, thread % 32, int(b[thread]), control)
+                assert (out[slot, thread], out[slot + 1, thread]) == (a[thread // 32 * 32 + source], good), (mode, control, thread)
+            slot += 2
+    warps = a.reshape(8, 32)
+    for expected in (warps.sum(axis=1, dtype=np.uint32), warps.view(np.int32).min(axis=1), warps.max(axis=1), np.bitwise_and.reduce(warps, axis=1),
+                     np.bitwise_or.reduce(warps, axis=1), np.bitwise_xor.reduce(warps, axis=1)):
+        np.testing.assert_array_equal(out[slot].reshape(8, 32), np.repeat(expected.astype(np.int64) & 0xFFFFFFFF, 32).reshape(8, 32))
+        slot += 1
+    signs = (warps >> 31).astype(np.uint64)
+    ballots = (signs << np.arange(32, dtype=np.uint64)).sum(axis=1)
+    np.testing.assert_array_equal(out[slot].reshape(8, 32)[:, 0], ballots)
+    matches = [sum(1 << k for k in range(32) if (int(warp[k]) ^ int(warp[l])) & 3 == 0) for warp in warps for l in range(32)]
+    assert out[slot + 1].tolist() == matches
+    leaders, elected = out[slot + 2].reshape(8, 32), out[slot + 3].reshape(8, 32)
+    assert (leaders == 0).all() and elected.tolist() == [[1] + [0] * 31] * 8
+    assert out[slot + 4].reshape(8, 32).tolist() == [[1, 77] + [0, 0, 0, 77] * 7 + [0, 0]] * 8  # lanes 1, 5, 9, ... stay out
+
+
+@pytest.mark.parametrize("name", ["wgmma_f16_result", "wgmma_e4m3_f16_result"])
+def test_wgmma_f16_result(emulator: CudaDriver, name: str) -> None:
+    """The sum is rounded once, to nearest even; exact sums make this one rounding of a float64 dot product."""
+    case = next(c for c in wgmma_cases.cases() if c.name == name)
+    window, n = np.frombuffer(case.buffers["data"], np.uint8), case.n
+    _, a_name, b_name = case.types.split(".")
+    (a_format, element), (b_format, _) = FORMATS[a_name], FORMATS[b_name]
+    a, b = (decode(matrix(window, d, rows, case, element), f) for d, rows, f in zip(case.pairs[0], (64, n), (a_format, b_format)))
+    start = np.frombuffer(case.buffers["c"], np.uint32)[:128 * n // 4].reshape(128, n // 4) & 0x3BFF3BFF
+    halves = lambda words: fragment(words.reshape(128, -1).copy().view(np.uint16), n)  # noqa: E731
+    c = halves(start).view(np.float16).astype(np.float32)
+    out = halves(np.frombuffer(run_case(emulator, case)["out"], np.uint32)).view(np.float16)
+    exponent = fused_exponents(a, b, c, (1 - a_format[2], 1 - b_format[2]))
+    unit = np.ldexp(1.0, exponent - (13 if element == 1 else 25))
+    total = np.trunc(a[:, None, :] * b[None, :, :] / unit[:, :, None]).sum(axis=2) + np.trunc(c / unit)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(out, (total * unit).astype(np.float16))
+
+
+def test_remote_stores_around_a_ring(emulator: CudaDriver) -> None:
+    case = named(tma_cases, "cluster_remote_stores")[0]
+    out = np.frombuffer(run_case(emulator, case)["out"], np.uint32)
+    windows, addresses = out[:tma_cases.WINDOW].reshape(4, -1), out[tma_cases.WINDOW:].reshape(4, 128)
+    for rank in range(4):
+        before = (rank + 3) % 4
+        expected = np.full(tma_cases.WINDOW // 4, 0x01010101 * (rank + 1), np.uint32)
+        expected[256:384] = before * 1000 + np.arange(128)
+        expected[1024:1088] = 0x01010101 * (before + 1)
+        np.testing.assert_array_equal(windows[rank], expected)
+        assert (addresses[rank] == ((rank + 1) % 4) << 24).all()
+
+
+def test_bulk_copies(emulator: CudaDriver) -> None:
+    case = named(tma_cases, "bulk_copies")[0]
+    data, found = np.frombuffer(case.buffers["data"], np.uint8), run_case(emulator, case)
+    window = np.full(tma_cases.WINDOW, 0xCD, np.uint8)
+    window[16:64], window[8192:12288], window[2048:2064] = data[32:80], data[1024:5120], data[16:32]
+    np.testing.assert_array_equal(np.frombuffer(found["window"], np.uint8), window)
+    expected = np.zeros(8192, np.uint8)
+    expected[16:80], expected[4096:5120] = window[:64], window[8192:9216]
+    np.testing.assert_array_equal(np.frombuffer(found["out"], np.uint8), expected)
+
+
+@pytest.mark.parametrize("seed", ["", "1", "2"])
+def test_cp_async_lands_with_its_barrier(emulator: CudaDriver, seed: str) -> None:
+    source = """extern "C" __global__ void kernel_main(const u32* in, u32* out) {
+        __shared__ __align__(16) u32 s[512];
+        __shared__ u64 barrier;
+        const u32 b = smem_address(&barrier), t = threadIdx.x;
+        if (t == 0) { mbarrier_init(b, 32); fence_mbarrier_init(); }
+        __syncthreads();
+        if (t < 32) {
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(smem_address(s + 4 * t)), "l"(in + 4 * t), "r"(t % 3 == 0 ? 8 : 16) : "memory");
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(smem_address(s + 128 + t)), "l"(in + 200 - t) : "memory");
+            asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(b) : "memory");
+        }
+        mbarrier_wait(b, 0);
+        for (int i = t; i < 160; i += 128) out[i] = s[i];
+    }"""
+    emulator.set("seed", seed)
+    values = np.arange(1000, 1256, dtype=np.uint32)
+    case = Case(name="cp_async", source=source, buffers={"in": values.tobytes(), "out": bytes(640)}, params=(Pointer("in"), Pointer("out")), outputs=("out",))
+    expected = np.concatenate([values[:128], values[200 - np.arange(32)]])
+    for t in range(0, 32, 3):
+        expected[4 * t + 2:4 * t + 4] = 0
+    np.testing.assert_array_equal(np.frombuffer(run_case(emulator, case)["out"], np.uint32), expected)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -77,6 +80,21 @@ def test_recipe_output_and_c_choose_other_kernels(cache):
         ({"recipe": (1, 64, 128)}, "recipe"),
         ({"out": torch.float16}, "out"),
         ({"image": "exe"}, "image"),
+        ({"op": ["fp8_gemm_nt"]}, "^op:"),
+        ({"m": None}, "^m:"),
+        ({"m": (1, 2, 3)}, "^m:"),
+        ({"m": 2**70}, "^m:"),
+        ({"n": None}, "^n:"),
+        ({"n": 2**31}, "^n:"),
+        ({"k": 1.5}, "^k:"),
+        ({"arch": 9}, "^arch:"),
+        ({"arch": (9, "a")}, "^arch:"),
+        ({"recipe": 5}, "^recipe:"),
+        ({"recipe": ("a", 1, 1)}, "^recipe:"),
+        ({"out": []}, "^out:"),
+        ({"jobs": 0}, "^jobs:"),
+        ({"jobs": "a"}, "^jobs:"),
+        ({"sm_count": -1}, "^sm_count:"),
     ],
 )
 def test_refusals(change, message):
@@ -148,3 +166,21 @@ def test_cli_bad_range(m, capsys):
     with pytest.raises(SystemExit):
         main(["compile", "--m", m, "--n", "576", "--k", "512"])
     assert "first:last" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("extent", ["n", "k", "m"])
+@pytest.mark.parametrize("value", ["0", "-5", str(2**31), str(2**80)])
+def test_cli_plan_refuses_extents_in_one_line(extent, value, capsys):
+    shape = {"m": "64", "n": "576", "k": "512", extent: value}
+    assert main(["plan", *(f"--{name}={number}" for name, number in shape.items())]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {extent}: expected") and error.count("\n") == 1
+
+
+def test_cli_reader_may_leave():
+    command = [sys.executable, "-m", "deep_gemm", "plan", "--m=64", "--n=576", "--k=512", "--all"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 141 and "Traceback" not in errors and "BrokenPipe" not in errors

@@ -51,6 +51,24 @@ def test_hints_are_accepted():
         deep_gemm.set_block_size_multiple_of(0)
 
 
+@pytest.mark.parametrize("bad", [None, "x", 1.5, 2**70, []])
+@pytest.mark.parametrize(
+    ("setter", "name"),
+    [
+        (deep_gemm.set_num_sms, "num_sms"),
+        (deep_gemm.set_tc_util, "tc_util"),
+        (deep_gemm.set_pdl, "pdl"),
+        (deep_gemm.set_ignore_compile_dims, "ignore_compile_dims"),
+        (deep_gemm.set_block_size_multiple_of, "block_size_multiple_of"),
+        (lambda bad: deep_gemm.set_block_size_multiple_of((16, bad)), "block_size_multiple_of"),
+        (deep_gemm.set_compile_mode, "compile_mode"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(setter, name, bad):
+    with pytest.raises(deep_gemm.DeepGemmError, match=f"^{name}: expected"):
+        setter(bad)
+
+
 def test_num_sms_is_refused_below_zero():
     with pytest.raises(deep_gemm.DeepGemmError, match="num_sms"):
         deep_gemm.set_num_sms(-1)

@@ -1,5 +1,7 @@
 """Calls of fp8_gemm_* that must be refused: by name, saying what was expected and what came, before any write."""
 
+import types
+
 import pytest
 import torch
 
@@ -101,3 +103,19 @@ def test_overlap_of_c_and_d_is_refused_exactly():
         outcomes.append(is_refused(call))
         assert outcomes[-1] == (not same and not addresses(c).isdisjoint(addresses(d)))
     assert 40 < sum(outcomes) < 360  # both kinds came up often
+
+
+@pytest.mark.parametrize("field", ["a", "b", "d", "c"])
+@pytest.mark.parametrize("distance", [1 << 40, 1 << 62, (1 << 63) - 16])
+def test_rows_further_apart_than_a_map_can_say(field, distance):
+    """No memory is this large: a look-alike claims it, and nothing is read."""
+    tensors = {name: torch.ones(16, 128).to(torch.float8_e4m3fn) for name in "ab"}
+    tensors.update({name: torch.ones(16, 16) for name in "dc"})
+    memory = tensors[field]
+    tensors[field] = types.SimpleNamespace(
+        dtype=memory.dtype, shape=memory.shape, stride=lambda: (distance, 1), data_ptr=memory.data_ptr, is_cpu=True
+    )
+    factors = torch.ones(16, 1), torch.ones(1, 1)
+    with pytest.raises(deep_gemm.DeepGemmError, match=rf"^{field}: expected a row stride below 2\^40 bytes"):
+        deep_gemm.fp8_gemm_nt((tensors["a"], factors[0]), (tensors["b"], factors[1]), tensors["d"], tensors["c"])
+    assert (memory.float() == 1).all()

@@ -55,6 +55,14 @@ def test_cache_works_at_another_path(tmp_path):
     assert build(DG_JIT_CACHE_DIR=tmp_path / "moved here").answer["loaded"] == 1
 
 
+def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(tmp_path):
+    build(DG_JIT_CACHE_DIR=tmp_path)
+    entry = only_entry(tmp_path)
+    entry.unlink()
+    os.mkfifo(entry)
+    assert build(DG_JIT_CACHE_DIR=tmp_path).answer["compiled"] == 1
+
+
 # -- where the cache is ----------------------------------------------------------------------------
 
 

@@ -47,7 +47,8 @@ def test_feasible_configs_keep_the_hardware_limits(recipe, d_dtype):
     for plan in plans:
         c = plan["config"]
         waves = c["block_m"] // 64 // c["num_math_warpgroups"]
-        registers = c["block_n"] // 2 * waves + c["block_n"] // 2 // c["n_parts"] * c["num_accumulators"] * c["k_blocks"] + 40
+        registers = c["block_n"] // 2 * waves + c["block_n"] // 2 // c["n_parts"] * c["num_accumulators"] * c["k_blocks"]
+        registers += 32 if c["num_math_warpgroups"] == 3 else 40
         box = store_columns(c["block_n"], 4 if d_dtype == "f32" else 2)
         registers += 16 if bin(box).count("1") > 1 else 0
         assert registers <= {1: 248, 2: 232, 3: 160}[c["num_math_warpgroups"]]
@@ -78,10 +79,11 @@ def test_stages_are_as_deep_as_shared_memory_allows(recipe):
 def test_every_refusal_says_why(recipe):
     rejected = _C.explain_fp8_gemm(4096, 8192, 7168, recipe=recipe)["rejected"]
     kinds = {rejection["reason"].split(":")[0] for rejection in rejected}
-    expected = {"registers", "shared memory", "multicast", "not planned", "products"}
-    assert kinds == expected | ({"scale span", "tile"} if recipe == "1d2d" else set())
+    expected = {"registers", "shared memory", "multicast", "not planned", "products", "tile"}
+    assert kinds == expected | ({"scale span"} if recipe == "1d2d" else set())
     small = _C.explain_fp8_gemm(1, 8, 128, recipe=recipe)["rejected"]
-    assert any(rejection["reason"].startswith("idle cluster") for rejection in small)
+    for kind in ("idle cluster", "idle rows"):
+        assert any(rejection["reason"].startswith(kind) for rejection in small)
 
 
 REFUSED = [
@@ -177,7 +179,8 @@ def test_the_grid_holds_no_idle_cluster(shape):
     for plan in feasible(*shape):
         c = plan["config"]
         tiles = math.ceil(m / c["block_m"] / c["cluster_m"]) * math.ceil(n / c["block_n"] / c["cluster_n"])
-        assert plan["grid"] == plan["cluster"] * min(tiles, SMS // plan["cluster"])
+        resident = {1: 132, 2: 66, 4: 28}[plan["cluster"]]  # fours leave SMs of a GPC over
+        assert plan["grid"] == plan["cluster"] * min(tiles, resident)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -234,6 +237,6 @@ def test_different_configs_have_different_sources():
 def test_cost_parts_make_the_estimate(shape):
     plan = _C.plan_fp8_gemm(*shape)
     parts = _C.fp8_gemm_cost(*shape, config=plan["config"])
-    limits = [parts[name] for name in ("math", "power", "dram", "l2")]
+    limits = [parts[name] for name in ("math", "dram", "l2", "outside")]
     assert parts["total"] == plan["estimate_us"]
     assert max(limits) + parts["overhead"] <= parts["total"] <= sum(limits) + parts["overhead"]

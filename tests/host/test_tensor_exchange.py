@@ -8,6 +8,7 @@ import weakref
 import pytest
 import torch
 
+import deep_gemm
 from deep_gemm import _C
 from deep_gemm.errors import DeepGemmError
 
@@ -170,11 +171,44 @@ def test_a_look_alike_on_a_device_has_its_frameworks_stream(where, monkeypatch):
         (dict(data_ptr=lambda: "there"), "cannot be read as a tensor"),
         (dict(data_ptr=lambda: 0), "no memory"),
         (dict(shape=None), "cannot be read as a tensor"),
+        (dict(data_ptr=lambda: None), "NoneType"),
+        (dict(data_ptr=lambda: -1), "negative"),
+        (dict(data_ptr=lambda: 2**80), "too "),
+        (dict(__dlpack_device__=lambda: (2, -1)), "index -1"),
+        (dict(__dlpack_device__=lambda: (2, 2**40)), "index 1099511627776"),
     ],
-    ids="strides shape pointer null no_shape".split(),
+    ids="strides shape pointer null no_shape no_pointer negative huge no_device far_device".split(),
 )
 def test_a_broken_look_alike_is_a_sentence(changes, words):
-    assert words in refusal(look_alike(torch.randn(2, 2), **changes))
+    said = refusal(look_alike(torch.randn(2, 2), **changes))
+    assert words in said and "C++" not in said
+
+
+def test_a_freed_storage_is_named():
+    tensor = torch.randn(2, 2)
+    tensor.untyped_storage().resize_(0)
+    assert "storage was freed" in refusal(tensor)
+
+
+def test_a_pair_emptied_while_it_is_read():
+    """Reading a look-alike runs its code; what the pair held lives until the call ends."""
+    factors = [torch.ones(16, 1)]
+    gone = weakref.ref(factors[0])
+
+    def emptied():
+        pair.clear()
+        factors.clear()
+        gc.collect()
+        alive.append(gone() is not None)
+        return [16, 128]
+
+    alive: list = []
+    data = torch.zeros(16, 128).to(torch.float8_e4m3fn)
+    changes = {name: property(lambda self, value=value: value) for name, value in vars(look_alike(data)).items()}
+    pair = [type("Emptying", (), {**changes, "shape": property(lambda self: emptied())})(), factors[0]]
+    d = torch.ones(16, 16)
+    deep_gemm.fp8_gemm_nt(pair, (data, torch.ones(1, 1)), d)
+    assert alive == [True] and not d.any()
 
 
 def test_an_interrupt_is_not_swallowed():

@@ -41,6 +41,10 @@ def test_calc_diff():
     tiny = torch.tensor([1.0, 1e-7], dtype=torch.float32)
     assert 0 < calc_diff(tiny, torch.tensor([1.0, 0.0])) < 1e-13  # FP32 would lose this
     assert f"{calc_diff(x, x):.3f}" == "0.000"
+    assert calc_diff(x[None], x) == 0
+    for other in (x[:, None], x[:1], torch.ones(3), torch.ones(2, 2)):
+        with pytest.raises(RuntimeError, match=r"^y: expected the shape of x, \(2,\)"):
+            calc_diff(x, other)
 
 
 def test_count_bytes():

@@ -244,6 +244,16 @@ FAKE_REFUSALS = {
     "recipe_a alone": ({"recipe_a": (1, 128)}, "^recipe"),
     "recipe beside parts": ({"recipe": (1, 128, 128), "recipe_a": (1, 128), "recipe_b": (128, 128)}, "^recipe"),
     "granularity": ({"recipe": (1, 128, 64)}, "^recipe"),
+    "no pair": ({"a": None}, "^a: expected a pair .*NoneType"),
+    "bare tensor": ({"b": meta(N, K, dtype=FP8)}, "^b: expected a pair .*Tensor"),
+    "three items": ({"a": (meta(M, K, dtype=FP8), meta(M, 3), None)}, "^a: expected a pair .*3 items"),
+    "no factors": ({"b": (meta(N, K, dtype=FP8), None)}, r"^sfb \(scales of b\): expected a tensor"),
+    "no output": ({"d": None}, "^d: expected a tensor"),
+    "c is a number": ({"c": 1.0}, "^c: expected a tensor"),
+    "recipe is a number": ({"recipe": 3}, "^recipe: expected None or a tuple"),
+    "recipe of floats": ({"recipe": (1.0, 128, 128)}, "^recipe: expected None or a tuple"),
+    "recipe is text": ({"recipe_a": "ab", "recipe_b": (128, 128)}, "^recipe_a: expected None or a tuple"),
+    "no compiled_dims": ({"compiled_dims": None}, "^compiled_dims"),
 }
 
 

@@ -108,7 +108,7 @@ void execute(Exec& x, const WgmmaOp& op, uint32_t group) {
 }
 
 void check_operand_hazards(Exec& x, const Instr& i, const WgmmaShape& s) {
-    if (!x.warp.wgmma_fenced) fault("wgmma.mma_async without a wgmma.fence before it in its group");
+    if (!x.warp.wgmma_fenced) fault("wgmma.mma_async without a wgmma.fence since the start or the last wgmma.wait_group");
     for (int slot : i.operands[0].elements)
         if (x.warp.hazards[size_t(slot)] == uint8_t(Hazard::kTmemLoad))
             fault("a wgmma accumulator is the target of a pending load");
@@ -149,7 +149,6 @@ Step commit(Exec& x, const Instr&, LaneMask mask) {
         x.warp.wgmma_groups.push_back(std::move(x.warp.wgmma_open));
         x.warp.wgmma_open.clear();
         ++x.warp.wgmma_committed;
-        x.warp.wgmma_fenced = false;
     });
 }
 
@@ -162,6 +161,7 @@ Step wait(Exec& x, const Instr& i, LaneMask mask) {
             if (x.launch.options.is_async)
                 for (const WgmmaOp& op : warp.wgmma_groups.front()) execute(x, op, group);
             warp.wgmma_groups.pop_front();
+            warp.wgmma_fenced = false;  // registers may be touched from here on
         }
         warp.knowledge.raise(warp.wgmma_actor, warp.wgmma_committed - uint32_t(warp.wgmma_groups.size()));
         clear_hazards(warp, Hazard::kWgmma);

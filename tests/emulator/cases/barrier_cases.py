@@ -125,11 +125,11 @@ def cases() -> list[Case]:
     """All barrier, cluster, atomic and matrix-move cases."""
     out = lambda size: {"out": bytes(size)}  # noqa: E731
     return [
-        Case(name="mbarrier_phases", source=_MBARRIER, buffers=out(129 * 4), params=(Pointer("out"),), outputs=("out",)),
-        Case(name="named_barriers", source=_NAMED, block=(96,), buffers=out(96 * 4), params=(Pointer("out"),), outputs=("out",)),
-        Case(name="cluster_addresses", source=_CLUSTER, grid=(4, 4), cluster=(2, 2, 1), buffers=out(16 * 2048), params=(Pointer("out"),), outputs=("out",)),
-        Case(name="atomics", source=_ATOMICS, buffers={"out": bytes(32), "sums": struct.pack("<12f", *[1.0] * 8, *[0.0] * 4)},
+        Case(keeps_all=True, name="mbarrier_phases", source=_MBARRIER, buffers=out(129 * 4), params=(Pointer("out"),), outputs=("out",)),
+        Case(keeps_all=True, name="named_barriers", source=_NAMED, block=(96,), buffers=out(96 * 4), params=(Pointer("out"),), outputs=("out",)),
+        Case(keeps_all=True, name="cluster_addresses", source=_CLUSTER, grid=(4, 4), cluster=(2, 2, 1), buffers=out(16 * 2048), params=(Pointer("out"),), outputs=("out",)),
+        Case(keeps_all=True, name="atomics", source=_ATOMICS, buffers={"out": bytes(32), "sums": struct.pack("<12f", *[1.0] * 8, *[0.0] * 4)},
              params=(Pointer("out"), Pointer("sums")), outputs=("out", "sums")),
-        Case(name="matrix_moves", source=_MATRIX, block=(32,), buffers={"data": random_bytes(31, 1024), "out": bytes(5120)},
+        Case(keeps_all=True, name="matrix_moves", source=_MATRIX, block=(32,), buffers={"data": random_bytes(31, 1024), "out": bytes(5120)},
              params=(Pointer("data"), Pointer("out")), outputs=("out",)),
     ]

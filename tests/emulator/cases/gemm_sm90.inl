@@ -70,7 +70,9 @@ DEV void consume(Shared& s, float* total, const float* sfa, const float* sfb, in
         const u64 a = matrix_descriptor(smem_address(s.a[stage]) + group * 64 * 128, 16, 1024, 1);
         const u64 b = matrix_descriptor(smem_address(s.b[stage]), 16, 1024, 1);
         float d[64];
+#ifndef BUG_NO_WGMMA_FENCE
         wgmma_fence();
+#endif
         for (int k = 0; k < 4; ++k) wgmma(d, a + 2 * k, b + 2 * k, k != 0);
         wgmma_commit();
 #ifdef BUG_EARLY_RELEASE

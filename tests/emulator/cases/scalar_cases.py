@@ -42,7 +42,7 @@ ABC = '"r"(a), "r"(b), "r"(c)'
 
 def _case(name: str, operations: list[str]) -> Case:
     slots = sum(op.count("OUT(") for op in operations)
-    return Case(name=name, source=_SCALAR % "\n    ".join(operations), block=(256,), buffers={"in": _words(), "out": bytes(slots * 1024)},
+    return Case(name=name, keeps_all=True, source=_SCALAR % "\n    ".join(operations), block=(256,), buffers={"in": _words(), "out": bytes(slots * 1024)},
                 params=(Pointer("in"), Pointer("out")), outputs=("out",))
 
 

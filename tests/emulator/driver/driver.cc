@@ -55,6 +55,7 @@ bool Driver::set(const std::string& key, const std::string& value) {
     else if (key == "seed") {
         options.is_async = !value.empty();
         options.seed = number;
+        launches = 0;  // the schedule of a launch follows from the seed and its place behind this call
     } else if (key == "races")
         options.check_races = number != 0;
     else if (key == "uninitialised")

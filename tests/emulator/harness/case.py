@@ -40,6 +40,7 @@ class Case:
     shared: int = 0
     arch: str = "sm90a"
     defines: tuple[str, ...] = field(default=())
+    keeps_all: bool = False  # the record holds the whole outputs, not only their digests and heads
 
     def image(self, kind: str) -> bytes:
         """``kind`` is ``compute`` (PTX) or ``sm`` (cubin)."""

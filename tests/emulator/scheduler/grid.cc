@@ -12,6 +12,7 @@ constexpr int kQuantum = 256;
 constexpr size_t kMaxResident = 160;
 constexpr uint64_t kPatience = 4'000'000;  // warp instructions without progress
 constexpr int kTimeoutRounds = 8;
+constexpr uint64_t kFairShare = 1'000'000;  // warp instructions after which waiting clusters get a chance
 
 class GridRun {
   public:
@@ -26,6 +27,7 @@ class GridRun {
             const uint64_t before = launch_.progress;
             const int executed = take_turns();
             retire();
+            share(uint64_t(executed));
             if (resident_.empty() && next_ < order_.size()) admit();
             if (launch_.progress != before) {
                 idle_instructions_ = 0;
@@ -51,12 +53,20 @@ class GridRun {
         start_cluster(launch_, *cluster, order_[next_], next_);
         ++next_;
         ++launch_.progress;
+        since_change_ = 0;
         resident_.push_back(std::move(cluster));
+    }
+
+    // Clusters may wait for each other through memory: nobody has a right to run alone for ever.
+    void share(uint64_t executed) {
+        since_change_ += executed;
+        if (since_change_ > kFairShare && next_ < order_.size() && resident_.size() < kMaxResident) admit();
     }
 
     void retire() {
         for (auto& cluster : resident_) {
             if (cluster->live_threads) continue;
+            since_change_ = 0;
             while (drain_one(*cluster, launch_.random)) {
             }
             ++launch_.progress;
@@ -119,6 +129,7 @@ class GridRun {
     std::vector<uint32_t> order_;
     uint32_t next_ = 0;
     std::vector<std::unique_ptr<Cluster>> resident_, spare_;
+    uint64_t since_change_ = 0;  // instructions since a cluster came or went
     uint64_t idle_instructions_ = 0;
     int timeouts_ = 0;
 };

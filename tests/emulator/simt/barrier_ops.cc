@@ -244,7 +244,8 @@ void decode_fence(Decoder& d) {
             d.instr.mode = kProxyAsync;
         else if (d.take_one({"alias", "async::generic", "tensormap::generic"}) < 0)
             d.refuse("unknown proxy");
-        d.take_one({"global", "shared::cta", "shared::cluster"});
+        // Only shared memory carries the proxy check; a fence of global memory alone does not help it.
+        if (d.take_one({"shared::cta", "shared::cluster", "global"}) == 2) d.instr.mode = kOrder;
     }
     d.take_one({"cta", "cluster", "gpu", "sys", "gl"});
 }

@@ -69,13 +69,22 @@ def golden_plans() -> list[dict]:
     return plans
 
 
+# What a kernel is compiled for besides the recipe: both ways D is commonly wanted, and every grouping.
+KINDS = (
+    {"d_dtype": "bf16"},
+    {"d_dtype": "f32", "has_c": True},
+    {"grouping": "contiguous", "num_groups": 8},
+    {"grouping": "masked", "num_groups": 8},
+)
+
+
 def every_candidate() -> list[dict]:
-    """Every feasible config outside clusters (which cost no register), both ways D is commonly wanted."""
+    """Every feasible config of every kind outside clusters, which cost no register."""
     from deep_gemm import _C
 
     plans = []
-    for recipe, (d_dtype, has_c) in itertools.product(("1d2d", "1d1d"), (("bf16", False), ("f32", True))):
-        choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, d_dtype=d_dtype, has_c=has_c)
+    for recipe, kind in itertools.product(("1d2d", "1d1d"), KINDS):
+        choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     return plans
 

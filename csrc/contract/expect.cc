@@ -59,6 +59,12 @@ void Expect::fail_row_overlap() const {
            tensor_.columns(), row_stride(), shape_text(tensor_));
 }
 
+void Expect::fail_distance(std::string_view what, int64_t elements) const {
+    refuse(name_,
+           "a {} stride below 2^40 bytes, got {} elements (strides {}, shape {}); call .contiguous() on it",
+           what, elements, strides_text(tensor_), shape_text(tensor_));
+}
+
 bool Expect::groups_apart() const {
     const int64_t group_stride = tensor_.stride[0];
     if (group_stride >= group_length()) return true;
@@ -79,12 +85,6 @@ void Expect::fail_group_overlap() const {
            "groups that do not overlap, a stride of at least {} elements between them, got {} (strides {}, "
            "shape {}); call .contiguous() on it",
            group_length(), tensor_.stride[0], strides_text(tensor_), shape_text(tensor_));
-}
-
-void Expect::fail_row_distance() const {
-    refuse(name_,
-           "a row stride below 2^40 bytes, got {} elements (strides {}, shape {}); call .contiguous() on it",
-           tensor_.stride[0], strides_text(tensor_), shape_text(tensor_));
 }
 
 void Expect::fail_base(int alignment) const {

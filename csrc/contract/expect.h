@@ -70,7 +70,7 @@ class Expect {
         if (strides_matter() && tensor_.rows() > 1) {
             const int64_t elements = row_stride();
             if (elements >= kTmaStrideLimit / bytes()) [[unlikely]]
-                fail_row_distance();
+                fail_distance("row", elements);
             if (elements * bytes() % kTmaAlignment != 0) [[unlikely]]
                 fail_row_alignment();
             if (elements < tensor_.columns()) [[unlikely]]
@@ -82,6 +82,8 @@ class Expect {
     // another or interleave, a row of each in turn.
     const Expect& groups_addressable() const {
         if (tensor_.rank == 3 && strides_matter() && tensor_.shape[0] > 1) {
+            if (tensor_.stride[0] >= kTmaStrideLimit / bytes()) [[unlikely]]
+                fail_distance("group", tensor_.stride[0]);
             if (tensor_.stride[0] * bytes() % kTmaAlignment != 0) [[unlikely]]
                 fail_group_alignment();
             if (!groups_apart()) [[unlikely]]
@@ -124,9 +126,9 @@ class Expect {
     [[noreturn]] void fail_unit_stride(std::string_view letter) const;
     [[noreturn]] void fail_row_alignment() const;
     [[noreturn]] void fail_row_overlap() const;
-    [[noreturn]] void fail_row_distance() const;
     [[noreturn]] void fail_group_alignment() const;
     [[noreturn]] void fail_group_overlap() const;
+    [[noreturn]] void fail_distance(std::string_view what, int64_t elements) const;
     [[noreturn]] void fail_base(int alignment) const;
     [[noreturn]] void fail_negative_stride() const;
 

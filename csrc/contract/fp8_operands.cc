@@ -209,13 +209,16 @@ void check_layouts(const Fp8Operands& call) {
     expect(call.d, "d").tma_addressable("N");
 }
 
+// Between groups; of a single one any stride is right that a tensor map accepts.
+int64_t group_stride_of(const TensorView& t, int64_t row_stride) {
+    return t.rank == 3 && t.shape[0] > 1 ? t.stride[0] : row_stride;
+}
+
 // Strides of extents 0 and 1 are replaced by what a tensor map accepts.
 OperandView operand_view(const TensorView& t) {
-    const bool strided = t.rows() > 1;
-    OperandView view{
-        t.data, strided ? t.stride[t.row_dimension()] : align_up<int64_t>(t.columns(), kTmaAlignment), 0};
-    if (t.rank == 3) view.group_stride = t.shape[0] > 1 ? t.stride[0] : t.rows() * view.row_stride;
-    return view;
+    const int64_t row_stride =
+        t.rows() > 1 ? t.stride[t.row_dimension()] : align_up<int64_t>(t.columns(), kTmaAlignment);
+    return {t.data, row_stride, group_stride_of(t, row_stride)};
 }
 
 int64_t stride_of(const TensorView& t, int dimension) {
@@ -276,9 +279,7 @@ Fp8GemmProblem check_operands(const Fp8Operands& call, Grouping grouping, int ar
     problem.d_dtype = call.d.dtype;
     problem.d = call.d.data;
     problem.d_row_stride = output_row_stride(call.d);
-    if (forms.d.rank == 3)
-        problem.d_group_stride =
-            call.d.shape[0] > 1 ? call.d.stride[0] : call.d.rows() * problem.d_row_stride;
+    problem.d_group_stride = group_stride_of(call.d, problem.d_row_stride);
     return problem;
 }
 

@@ -25,12 +25,12 @@ struct Tiling {
 constexpr int kScatter[] = {70, 85, 100, 115, 130};
 
 // Tiles along M, of all groups. Only masked groups are cut each for itself.
-int64_t tiles_along_m(const Fp8GemmConfig& c, const Fp8GemmShape& shape) {
-    if (shape.groups.grouping != Grouping::kMasked) return ceil_div<int64_t>(shape.m, c.block_m);
+int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
+    if (shape.groups.grouping != Grouping::kMasked) return ceil_div(shape.m, block_m);
     const GroupRows group = group_rows(shape);
     int64_t tiles = 0;
     for (const int percent : kScatter)
-        tiles += ceil_div<int64_t>(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), c.block_m);
+        tiles += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), block_m);
     return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
 }
 
@@ -41,7 +41,7 @@ double rows_of_d(const Fp8GemmShape& shape) {
 }
 
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const int64_t tiles_m = tiles_along_m(c, shape);
+    const int64_t tiles_m = tiles_along_m(shape, c.block_m);
     const int64_t tiles_n = ceil_div<int64_t>(shape.n, c.block_n);
     const int64_t clusters_m = ceil_div<int64_t>(tiles_m, c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(tiles_n, c.cluster_n);
@@ -106,10 +106,9 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
 
 // Rows of A and B that one cluster draws from L2 for a K block. Where all of A is a few rows, every CTA asks
 // for the same lines at once, and the slices that hold them serve one after another.
-double drawn_rows(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
-                  const Tiling& t) {
+double drawn_rows(const CostConstants& cost, const Fp8GemmConfig& c, const Tiling& t) {
     const double rows_in_use =
-        std::clamp<double>(double(shape.m), kWgmmaM, double(c.block_m) * c.cluster_m * kRasterGroup);
+        std::clamp<double>(t.rows, kWgmmaM, double(c.block_m) * c.cluster_m * kRasterGroup);
     const double crowding = 1 + cost.crowding * kWgmmaM / rows_in_use;
     return t.loaded_rows * c.cluster_m * crowding + double(c.block_n) * c.cluster_n;
 }
@@ -137,6 +136,10 @@ double slowdown_of(const CostConstants& cost, const ArchSpec& arch, double us) {
 
 }  // namespace
 
+int64_t planning_m(int64_t m) {
+    return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
+}
+
 GroupRows group_rows(const Fp8GemmShape& shape) {
     const GroupShape& groups = shape.groups;
     switch (groups.grouping) {
@@ -156,10 +159,6 @@ GroupRows group_rows(const Fp8GemmShape& shape) {
     return {shape.m, 1};
 }
 
-int64_t planning_m(int64_t m) {
-    return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
-}
-
 CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& asked,
                   const ArchSpec& arch) {
     Fp8GemmShape shape = asked;
@@ -171,8 +170,7 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     const double dram_us =
         (pick_raster(c, shape, arch).operand_bytes + output_bytes(c, shape, t)) / (arch.dram_tb_per_s * 1e6);
     // Of one cluster that draws alone from what all SMs share.
-    const double cluster_l2_us =
-        drawn_rows(cost, c, shape, t) * kBlockK * t.k_blocks / (arch.l2_tb_per_s * 1e6);
+    const double cluster_l2_us = drawn_rows(cost, c, t) * kBlockK * t.k_blocks / (arch.l2_tb_per_s * 1e6);
 
     CostParts parts;
     double busy = 0;

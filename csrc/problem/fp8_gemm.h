@@ -21,7 +21,7 @@ struct ScaleView {
 struct OperandView {
     const void* data = nullptr;
     int64_t row_stride = 0;
-    int64_t group_stride = 0;  // 0 without groups
+    int64_t group_stride = 0;  // between matrices; of one it means nothing
     bool operator==(const OperandView&) const = default;
 };
 
@@ -45,10 +45,10 @@ struct Fp8GemmProblem {
     ScaleView sfa, sfb;
     Dtype d_dtype = Dtype::kBf16;  // kBf16 or kF32
     void* d = nullptr;
-    int64_t d_row_stride = 0;      // elements
-    int64_t d_group_stride = 0;    // elements; kMasked
-    const void* c = nullptr;       // d_dtype
-    int64_t c_row_stride = 0;      // elements
+    int64_t d_row_stride = 0;    // elements
+    int64_t d_group_stride = 0;  // elements, as of an operand
+    const void* c = nullptr;     // d_dtype
+    int64_t c_row_stride = 0;    // elements
 
     bool has_c() const { return c != nullptr; }
     // Matrices of D, and of A.

@@ -229,7 +229,7 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType ty
                        box[0] <= 256 && box[1] <= 256 && box[1] > 0 && box[0] * bytes_of(type) <= 128;
     const bool grouped = rank == 3;
     if (!valid || rank < 2 || rank > 3) return CUDA_ERROR_INVALID_VALUE;
-    if (grouped && (strides[1] % 16 != 0 || extents[2] == 0 || box[2] != 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (grouped && (strides[1] == 0 || strides[1] % 16 != 0 || extents[2] == 0 || box[2] != 1)) return CUDA_ERROR_INVALID_VALUE;
     const ReadableMap readable{base,
                                extents[0],
                                extents[1],

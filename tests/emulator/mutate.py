@@ -20,6 +20,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
+TITLE = """# Mutation run of the emulator
+
+One rule of the emulator is broken at a time; the table says which test notices first. Written by `tests/emulator/mutate.py
+--table docs/emulator-mutations.md`, with the suites in the order units, tcgen05, gemm, bugs, golden.
+
+"""
+
+
 @dataclass(frozen=True)
 class Mutation:
     """`old` occurs in `file` (at least once; the first is replaced)."""
@@ -150,10 +158,10 @@ def main() -> int:
             failed = failing_tests(library, True) if library else ["(does not compile)"]
             (root / mutation.file).write_text(original)
             survivors += not failed
-            rows.append(f"| {mutation.name} | {failed[0] if failed else '**nobody**'} |")
+            rows.append(f"| {mutation.name} | {f'`{failed[0]}`' if failed else '**nobody**'} |")
             print(rows[-1], flush=True)
     if arguments.table:
-        arguments.table.write_text("# Mutation run of the emulator\n\nWritten by `tests/emulator/mutate.py`.\n\n" + "\n".join(rows) + "\n")
+arguments.table.write_text(TITLE + "\n".join(rows) + "\n")
     return survivors
 
 

@@ -161,7 +161,7 @@ def main() -> int:
             rows.append(f"| {mutation.name} | {f'`{failed[0]}`' if failed else '**nobody**'} |")
             print(rows[-1], flush=True)
     if arguments.table:
-arguments.table.write_text(TITLE + "\n".join(rows) + "\n")
+        arguments.table.write_text(TITLE + "\n".join(rows) + "\n")
     return survivors
 
 

@@ -20,6 +20,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
+TITLE = """# Mutation run of the emulator
+
+One rule of the emulator is broken at a time; the table says which test notices first. Written by `tests/emulator/mutate.py
+--table docs/emulator-mutations.md`, with the suites in the order units, tcgen05, pair, TMA on SM100, gemm, bugs, golden.
+
+"""
+
+
 @dataclass(frozen=True)
 class Mutation:
     """`old` occurs in `file` (at least once; the first is replaced)."""
@@ -81,6 +89,8 @@ MUTATIONS = (
     Mutation("FP4 scales in reverse", "async/tcgen05_mma.cc", "group * per_row / kFp4Groups", "(kFp4Groups - 1 - group) * per_row / kFp4Groups"),
     Mutation("FP4 kinds with 25 bits", "tensor/scaled_dot.cc", "kFraction = 35", "kFraction = 25"),
     Mutation("pair: halves of B exchanged", "async/tcgen05_mma.cc", "i.n + q * part", "i.n + (group - 1 - q) * part"),
+    Mutation("layout B as dense", "async/tcgen05_mma.cc", "return uint32_t(m + 64 * (n / (n_ / 2)));", "return uint32_t(m);"),
+    Mutation("padded types: pad is counted", "async/tma.cc", "int64_t(walk.rows()) * map.row_data_bytes()", "int64_t(walk.rows()) * map.row_smem_bytes()"),
     Mutation("commit multicast ignored", "async/tcgen05.cc", "if (i.mode & 4) ctas = uint16_t(x.slot(i.a)[lane]);", ""),
     Mutation("accumulate flag inverted", "async/tcgen05_mma.cc", "form.accumulate].slot)[lane] & 1) !=", "form.accumulate].slot)[lane] & 1) =="),
     Mutation("padded FP4: high nibble first", "async/descriptor.cc", "const int at = index * bits;", "const int at = (bits == 4 && layout.is_padded ? index ^ 1 : index) * bits;"),
@@ -118,7 +128,7 @@ def compile_copy(root: Path) -> Path | None:
 def failing_tests(library: Path, stop_at_first: bool) -> list[str]:
     environment = {**os.environ, "DG_EMULATOR_LIBRARY": str(library), "DG_EMULATE_QUIET": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", f"--confcutdir={HERE}", "--deselect", "test_emulator_library.py"]
-    suites = ["test_emulator_units.py", "test_emulator_tcgen05.py", "test_emulator_gemm.py", "test_emulator_bugs.py", "test_emulator_golden.py"]
+    suites = ["test_emulator_units.py", "test_emulator_tcgen05.py", "test_emulator_pair.py", "test_emulator_tma_sm100.py", "test_emulator_gemm.py", "test_emulator_bugs.py", "test_emulator_golden.py"]
     for suite in suites:
         try:
             done = subprocess.run([*command, *(["-x"] if stop_at_first else []), suite], cwd=HERE, env=environment, capture_output=True, text=True, timeout=240)
@@ -150,10 +160,10 @@ def main() -> int:
             failed = failing_tests(library, True) if library else ["(does not compile)"]
             (root / mutation.file).write_text(original)
             survivors += not failed
-            rows.append(f"| {mutation.name} | {failed[0] if failed else '**nobody**'} |")
+            rows.append(f"| {mutation.name} | {f'`{failed[0]}`' if failed else '**nobody**'} |")
             print(rows[-1], flush=True)
     if arguments.table:
-        arguments.table.write_text("# Mutation run of the emulator\n\nWritten by `tests/emulator/mutate.py`.\n\n" + "\n".join(rows) + "\n")
+        arguments.table.write_text(TITLE + "\n".join(rows) + "\n")
     return survivors
 
 

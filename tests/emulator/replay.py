@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import select
+import subprocess
 import sys
-import time
 import zlib
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from harness.cuda_driver import CudaDriver, CudaError  # noqa: E402
 
 GOLDEN = HERE / "golden" / "h200.json"
 HEAD_BYTES = 2048
+CASE_SECONDS = 60
 
 
 def observe(driver: CudaDriver, case: Case) -> dict[str, dict[str, str]]:
@@ -54,18 +56,37 @@ def difference(expected: dict[str, dict[str, str]], found: dict[str, dict[str, s
     return ""
 
 
-def record(path: Path, library: str) -> int:
+def record_cases(first: int, library: str) -> int:
+    """Prints one JSON line a case, from the first-th on. Ends after an error: it may have poisoned the context."""
     driver = CudaDriver(library)
     if driver.compute_capability() != (9, 0):
         raise SystemExit(f"the record needs compute capability 9.0, this device has {driver.compute_capability()}")
-    results: dict[str, object] = {}
-    for case in all_cases("sm90a"):
-        start = time.time()
+    for case in all_cases("sm90a")[first:]:
         try:
-            results[case.name] = observe(driver, case)
+            print(json.dumps([case.name, observe(driver, case)]), flush=True)
         except (CudaError, RuntimeError) as error:
-            results[case.name] = {"error": str(error).splitlines()[0]}
-        print(f"{case.name}: {'error' if 'error' in results[case.name] else 'ok'} ({time.time() - start:.1f} s)", flush=True)
+            print(json.dumps([case.name, {"error": str(error).splitlines()[0]}]), flush=True)
+            return 1
+    return 0
+
+
+def record(path: Path, library: str) -> int:
+    """Records every case; a child process runs them, and a new one goes on behind a case that fails or hangs."""
+    names = [case.name for case in all_cases("sm90a")]
+    results: dict[str, dict[str, object]] = {}
+    while len(results) < len(names):
+        command = [sys.executable, str(HERE / "replay.py"), "--child", str(len(results)), "--library", library]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0)  # unbuffered: select must see every line
+        assert child.stdout is not None
+        before = len(results)
+        while select.select([child.stdout], [], [], CASE_SECONDS)[0] and (line := child.stdout.readline()):
+            name, results[names[len(results)]] = json.loads(line)
+            print(f"{name}: {results[name].get('error', 'ok')}", flush=True)
+        child.kill()
+        child.wait()
+        if len(results) < len(names) and (len(results) == before or "error" not in results[names[len(results) - 1]]):
+            results[names[len(results)]] = {"error": "the case hung or its process died"}
+            print(f"{names[len(results) - 1]}: hung or died", flush=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     return sum("error" in result for result in results.values())
@@ -88,7 +109,10 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--file", type=Path, default=GOLDEN)
     parser.add_argument("--library", default=None)
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.child is not None:
+        return record_cases(arguments.child, arguments.library)
     if arguments.record:
         return record(arguments.file, arguments.library or "libcuda.so.1")
     if arguments.library is None:

@@ -1,10 +1,11 @@
-// Planning from Python: dictionaries in, dictionaries out. No GPU, no tensor.
+// Planning from Python: dictionaries in, dictionaries out. Only pinning a config needs a GPU.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <type_traits>
 
 #include "bindings/bindings.h"
+#include "ops/fp8_gemm_kernels.h"
 #include "plan/config_text.h"
 #include "plan/cost_model.h"
 #include "plan/fp8_gemm.h"
@@ -202,6 +203,11 @@ py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) 
                     py::arg("total") = parts.total);
 }
 
+void pin(int64_t m, int64_t n, int64_t k, int device, const py::kwargs& options) {
+    const Request request = request_from(m, n, k, options);
+    ops::pin_fp8_gemm(device, request.shape, config_from(py::cast<py::dict>(request.config)));
+}
+
 py::dict source_of(const py::dict& config, const py::dict& arch) {
     const KernelSource source = print_source(config_from(config), arch_from(arch));
     return py::dict(py::arg("entry") = source.entry, py::arg("text") = source.text);
@@ -222,6 +228,10 @@ void register_plan(py::module_& m) {
           py::arg("m_max"), "The configs used for m in [m_min, m_max], each with the first m that uses it.");
     m.def("fp8_gemm_cost", &cost_parts, py::arg("m"), py::arg("n"), py::arg("k"),
           "The estimate of a config (keyword config) split by what limits it, in microseconds.");
+    m.def("pin_fp8_gemm_config", &pin, py::arg("m"), py::arg("n"), py::arg("k"), py::arg("device"),
+          "For tuning: calls of exactly this shape run with the keyword config from now on. Other keywords as "
+          "for plan_fp8_gemm.");
+    m.def("forget_fp8_gemm_plans", &ops::forget_fp8_gemm_plans, "Plans afresh from now on: undoes every pin.");
     m.def("print_fp8_gemm_source", &source_of, py::arg("config"), py::arg("arch") = py::dict(),
           "Kernel source of a config: its extern \"C\" entry and its text.");
     m.def(

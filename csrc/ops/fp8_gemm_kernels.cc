@@ -115,9 +115,7 @@ plan::ArchSpec arch_spec(int device, int usable_sms) {
     return spec;
 }
 
-ReadyFp8Gemm make_ready(const PlanKey& key) {
-    const plan::ArchSpec arch = arch_spec(key.device, key.usable_sms);
-    const plan::Fp8GemmPlan plan = plan::plan_fp8_gemm(key.shape, arch);
+ReadyFp8Gemm make_ready(const PlanKey& key, const plan::Fp8GemmPlan& plan, const plan::ArchSpec& arch) {
     if (log::enabled(log::Topic::kPlan))
         log::line(log::Topic::kPlan, "fp8_gemm {} on device {}: {}", plan::describe(key.shape), key.device,
                   plan::describe(plan));
@@ -132,6 +130,13 @@ ReadyFp8Gemm make_ready(const PlanKey& key) {
     return ready;
 }
 
+void remember(const PlanKey& key, const ReadyFp8Gemm& ready) {
+    Tables& t = tables();
+    const std::unique_lock lock(t.plans_lock);
+    if (t.plans.size() >= kMaxPlans) t.plans.clear();
+    t.plans.insert_or_assign(key, ready);
+}
+
 }  // namespace
 
 ReadyFp8Gemm ready_fp8_gemm(int device, const plan::Fp8GemmShape& shape) {
@@ -141,11 +146,21 @@ ReadyFp8Gemm ready_fp8_gemm(int device, const plan::Fp8GemmShape& shape) {
         const std::shared_lock lock(t.plans_lock);
         if (const auto found = t.plans.find(key); found != t.plans.end()) return found->second;
     }
-    const ReadyFp8Gemm ready = make_ready(key);
-    const std::unique_lock lock(t.plans_lock);
-    if (t.plans.size() >= kMaxPlans) t.plans.clear();
-    t.plans.insert_or_assign(key, ready);
+    const plan::ArchSpec arch = arch_spec(device, key.usable_sms);
+    const ReadyFp8Gemm ready = make_ready(key, plan::plan_fp8_gemm(shape, arch), arch);
+    remember(key, ready);
     return ready;
+}
+
+void pin_fp8_gemm(int device, const plan::Fp8GemmShape& shape, const Fp8GemmConfig& config) {
+    const PlanKey key{shape, device, num_sms(device)};
+    const plan::ArchSpec arch = arch_spec(device, key.usable_sms);
+    remember(key, make_ready(key, plan::plan_with_config(config, shape, arch), arch));
+}
+
+void forget_fp8_gemm_plans() {
+    const std::unique_lock lock(tables().plans_lock);
+    tables().plans.clear();
 }
 
 }  // namespace deep_gemm::ops

@@ -19,4 +19,8 @@ struct ReadyFp8Gemm {
 // what is missing.
 ReadyFp8Gemm ready_fp8_gemm(int device, const plan::Fp8GemmShape& shape);
 
+// For tuning: problems of exactly this shape run with `config` from now on, until plans are forgotten.
+void pin_fp8_gemm(int device, const plan::Fp8GemmShape& shape, const Fp8GemmConfig& config);
+void forget_fp8_gemm_plans();
+
 }  // namespace deep_gemm::ops

@@ -22,7 +22,8 @@ constexpr TileRow kSm90RowTiles[] = {
     {192, 3, 8, 192, 16, 160},
     {256, 2, 8, 128, 128, 232, kTallSpills},
 };
-constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4, 64}};
+constexpr const char* kSquareCluster = "clusters that share both operands leave SMs idle and were seldom faster";
+constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4, 64}, {2, 2, 256, kSquareCluster}};
 // Accumulators, parts, K blocks, and the widths for which `scripts/compile_all.py --every-candidate` saw them
 // compile well.
 constexpr const char* kPartsSerialised = "the compiler orders these wgmmas one after another";

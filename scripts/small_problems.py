@@ -1,0 +1,57 @@
+"""A few small GEMMs of every kind on the GPU, checked: what a memory checker or race checker is run over."""
+
+from __future__ import annotations
+
+import torch
+
+import deep_gemm
+from deep_gemm.testing import calc_diff
+
+DENSE = ((1, 136, 256), (65, 264, 400), (130, 576, 1024), (300, 392, 272))
+
+
+def quantised(rows: int, k: int, blocks: bool) -> tuple:
+    """Normal noise and its E4M3 form, one factor a row or one a 128x128 block."""
+    x = torch.randn(rows, k, device="cuda")
+    cast = deep_gemm.per_block_cast_to_fp8 if blocks else deep_gemm.per_token_cast_to_fp8
+    return x, cast(x, use_ue8m0=False)
+
+
+def dense(m: int, n: int, k: int, out: torch.dtype = torch.bfloat16, per_row: bool = False, with_c: bool = False) -> None:
+    """One dense GEMM against FP64."""
+    (x, a), (y, b) = quantised(m, k, False), quantised(n, k, not per_row)
+    d = torch.full((m, n), float("nan"), device="cuda", dtype=out)
+    c = torch.randn(m, n, device="cuda").to(out) if with_c else None
+    deep_gemm.fp8_gemm_nt(a, b, d, c=c, recipe=(1, 1, 128) if per_row else None)
+    exact = x.double() @ y.double().T + (c.double() if with_c else 0)
+    assert calc_diff(d, exact) < 1e-3, (m, n, k)
+
+
+def masked(groups: int, m: int, n: int, k: int) -> None:
+    """One masked grouped GEMM against FP64, counts from none to all."""
+    x, y = torch.randn(groups, m, k, device="cuda"), torch.randn(groups, n, k, device="cuda")
+    a8 = [deep_gemm.per_token_cast_to_fp8(x[g], use_ue8m0=False) for g in range(groups)]
+    b8 = [deep_gemm.per_block_cast_to_fp8(y[g], use_ue8m0=False) for g in range(groups)]
+    a, b = (tuple(torch.stack(part) for part in zip(*pairs)) for pairs in (a8, b8))
+    d = torch.full((groups, m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+    counts = torch.linspace(0, m, groups, device="cuda").to(torch.int32)
+    deep_gemm.m_grouped_fp8_gemm_nt_masked(a, b, d, counts, m)
+    for g, count in enumerate(counts.tolist()):
+        assert bool(d[g, count:].isnan().all()), f"group {g}: a row past {count} was written"
+        assert calc_diff(d[g, :count], x[g, :count].double() @ y[g].double().T) < 1e-3, g
+
+
+def main() -> None:
+    """Runs them all."""
+    torch.manual_seed(0)
+    for shape in DENSE:
+        dense(*shape)
+    dense(129, 264, 400, torch.float32, per_row=True, with_c=True)
+    dense(64, 128, 256, per_row=True)
+    masked(4, 96, 136, 256)
+    torch.cuda.synchronize()
+    print("small problems: all right")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""One problem under several pinned configs: prints a digest of D for each. Run with the emulator as the driver."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+import deep_gemm
+from deep_gemm import _C
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fp8_configs import CONFIGS  # noqa: E402
+
+def digests(m: int, n: int, k: int) -> dict:
+    """config as text -> SHA-256 of D."""
+    torch.manual_seed(1)
+    a = deep_gemm.per_token_cast_to_fp8(torch.randn(m, k), use_ue8m0=False)
+    b = deep_gemm.per_block_cast_to_fp8(torch.randn(n, k), use_ue8m0=False)
+    found = {}
+    for config in CONFIGS:
+        _C.pin_fp8_gemm_config(m, n, k, 0, config=config)
+        d = torch.full((m, n), float("nan"), dtype=torch.bfloat16)
+        deep_gemm.fp8_gemm_nt(a, b, d)
+        found[json.dumps(config)] = hashlib.sha256(d.view(torch.int16).numpy().tobytes()).hexdigest()
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps({f"{m}x{n}x{k}": digests(m, n, k) for m, n, k in ((300, 200, 592), (5, 136, 384))}))

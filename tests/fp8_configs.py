@@ -1,0 +1,20 @@
+"""Configs of the FP8 GEMM of every kind the kernel has, as the planner's binding takes them."""
+
+BASE = {"sfb_granularity": "per_block", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "block_m": 64, "block_n": 64,
+        "num_math_warpgroups": 1, "num_stages": 4, "num_accumulators": 2, "n_parts": 1, "k_blocks": 1, "store_boxes": 1,
+        "cluster_m": 1, "cluster_n": 1}  # fmt: skip
+CHANGES = (
+    {},
+    {"k_blocks": 2},
+    {"block_n": 16, "k_blocks": 4, "num_stages": 3},
+    {"block_n": 48, "num_accumulators": 1, "cluster_n": 2},
+    {"block_n": 32, "k_blocks": 2, "cluster_n": 4},
+    {"block_m": 128, "block_n": 128, "num_math_warpgroups": 2, "cluster_m": 2},
+    {"block_m": 128, "block_n": 144, "num_math_warpgroups": 2, "n_parts": 2, "store_boxes": 3},
+    {"block_m": 128, "block_n": 64, "num_math_warpgroups": 2, "cluster_m": 2, "cluster_n": 2, "num_stages": 3},
+    {"block_m": 192, "block_n": 96, "num_math_warpgroups": 3, "num_accumulators": 1, "cluster_n": 2},
+    {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "num_accumulators": 1, "num_stages": 3, "store_boxes": 2},
+    {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "n_parts": 2, "num_stages": 3, "cluster_n": 2},
+)
+
+CONFIGS = tuple({**BASE, **change} for change in CHANGES)

@@ -57,7 +57,8 @@ bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& ou
     return true;
 }
 
-// Accepted and without effect: extents are never compile-time constants here.
+}  // namespace
+
 void check_compiled_dims(PyObject* dims) {
     DG_CHECK(PyUnicode_Check(dims), "compiled_dims must be a string of the letters m, n, k, got {}",
              Py_TYPE(dims)->tp_name);
@@ -68,8 +69,6 @@ void check_compiled_dims(PyObject* dims) {
                  "compiled_dims may hold the letters m, n, k (or be empty), got {}", repr(dims));
     }
 }
-
-}  // namespace
 
 void read_operands(PyObject* const* args, ops::Fp8Operands& call) {
     const OperandPair a = unpack_pair(args[0], "a");

@@ -1,4 +1,4 @@
-// Arguments that the FP8 GEMMs share, from Python objects into the call. All throw Error, naming the
+// Arguments that the GEMMs share, from Python objects into the call. All throw Error, naming the
 // argument.
 #pragma once
 
@@ -17,10 +17,15 @@ void read_recipes(PyObject* const* args, ops::Fp8Operands& call);
 // (compiled_dims, disable_ue8m0_cast).
 void read_options(PyObject* const* args, ops::Fp8Operands& call);
 
+// Letters of "mnk", or an empty string. Accepted and without effect: extents are never compile-time constants here.
+void check_compiled_dims(PyObject* dims);
+
 // What Python takes for true.
 bool read_flag(PyObject* object);
 
 int64_t read_integer(PyObject* object, const char* name);
+
+enum class Layout { kNt, kNn, kTn, kTt };
 
 // The current stream of the tensor's device; null on the CPU.
 void* stream_of(PyObject* tensor, const TensorView& view);

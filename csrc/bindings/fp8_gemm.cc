@@ -13,8 +13,6 @@ namespace py = pybind11;
 namespace deep_gemm::bindings {
 namespace {
 
-enum class Layout { kNt, kNn, kTn, kTt };
-
 template <Layout kLayout>
 void apply_layout(ops::Fp8GemmCall& call) {
     if constexpr (kLayout == Layout::kTn || kLayout == Layout::kTt) {

@@ -28,6 +28,8 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_runtime(m);
     bindings::register_jit(m);
     bindings::register_plan(m);
+    bindings::register_bf16_plan(m);
+    bindings::register_bf16_gemm(m);
     bindings::register_fp8_gemm(m);
     bindings::register_grouped_fp8_gemm(m);
 }

@@ -2,9 +2,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <type_traits>
-
 #include "bindings/bindings.h"
+#include "bindings/plan_dictionaries.h"
 #include "ops/fp8_gemm_kernels.h"
 #include "plan/config_text.h"
 #include "plan/cost_model.h"
@@ -19,87 +18,9 @@ namespace {
 namespace py = pybind11;
 using namespace plan;
 
-// Moves one field between a struct and a dictionary; enums travel as words.
-template <typename Field>
-py::object to_python(const Field& value) {
-    if constexpr (std::is_enum_v<Field>)
-        return py::str(std::string(text_of(value)));
-    else
-        return py::cast(value);
-}
-
-template <typename Field>
-void from_python(const char* name, py::handle object, Field& value) {
-    if constexpr (std::is_enum_v<Field>) {
-        parse(name, py::cast<std::string>(object), value);
-    } else {
-        try {
-            value = py::cast<Field>(object);
-        } catch (const py::cast_error&) {
-            throw_error(fmt::format("{}: expected a number, got {}", name, std::string(py::repr(object))));
-        }
-    }
-}
-
-// Calls visit("name", field) for the fields of an ArchSpec that a caller may replace.
-template <typename Spec, typename Visitor>
-void visit_arch(Spec& arch, Visitor&& visit) {
-    auto& [major, minor, sm_count, usable_sms, smem_per_block, clock_ghz, dram_tb_per_s, l2_tb_per_s, l2_mb,
-           sustained_ghz] = arch;
-    visit("major", major);
-    visit("minor", minor);
-    visit("sm_count", sm_count);
-    visit("usable_sms", usable_sms);
-    visit("smem_per_block", smem_per_block);
-    visit("clock_ghz", clock_ghz);
-    visit("dram_tb_per_s", dram_tb_per_s);
-    visit("l2_tb_per_s", l2_tb_per_s);
-    visit("l2_mb", l2_mb);
-    visit("sustained_ghz", sustained_ghz);
-}
-
-// Refuses the keys of `given` that `known` lacks.
-void refuse_unknown_keys(const char* what, const py::dict& given, const py::dict& known) {
-    for (const auto& [key, value] : given) {
-        if (known.contains(key)) continue;
-        throw_error(fmt::format("{}: unknown key {}; known: {}", what, std::string(py::repr(key)),
-                                std::string(py::str(py::str(", ").attr("join")(known)))));
-    }
-}
-
-ArchSpec arch_from(const py::dict& given) {
-    ArchSpec arch = kH200;
-    py::dict known;
-    visit_arch(arch, [&](const char* name, auto& field) {
-        known[name] = py::none();
-        if (given.contains(name)) from_python(name, given[name], field);
-    });
-    refuse_unknown_keys("arch", given, known);
-    if (given.contains("sm_count") && !given.contains("usable_sms")) arch.usable_sms = arch.sm_count;
-    return arch;
-}
-
 py::dict arch_to(const ArchSpec& arch) {
     py::dict out;
     visit_arch(arch, [&](const char* name, const auto& field) { out[name] = to_python(field); });
-    return out;
-}
-
-Fp8GemmConfig config_from(const py::dict& given) {
-    Fp8GemmConfig config{};
-    py::dict known;
-    visit_fields(config, [&](const char* name, auto& field) {
-        known[name] = py::none();
-        if (!given.contains(name)) throw_error(fmt::format("config: key '{}' is missing", name));
-        from_python(name, given[name], field);
-    });
-    refuse_unknown_keys("config", given, known);
-    return config;
-}
-
-py::dict config_to(const Fp8GemmConfig& config) {
-    py::dict out;
-    visit_fields(config, [&](const char* name, const auto& field) { out[name] = to_python(field); });
     return out;
 }
 
@@ -151,25 +72,10 @@ Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options)
     return request;
 }
 
-py::dict plan_to(const Fp8GemmPlan& plan) {
-    py::dict out;
-    out["config"] = config_to(plan.config);
-    out["cluster"] = plan.cluster;
-    out["grid"] = plan.grid;
-    out["threads"] = plan.threads;
-    out["smem_bytes"] = plan.smem_bytes;
-    out["raster"] =
-        py::dict(py::arg("group") = plan.raster.group, py::arg("bands_along_n") = plan.raster.bands_along_n);
-    out["estimate_us"] = plan.estimate_us;
-    out["text"] = describe(plan);
-    out["config_text"] = describe(plan.config);
-    return out;
-}
-
 py::dict plan_one(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     const Request request = request_from(m, n, k, options);
     if (request.config.is_none()) return plan_to(plan::plan_fp8_gemm(request.shape, request.arch));
-    const Fp8GemmConfig config = config_from(py::cast<py::dict>(request.config));
+    const Fp8GemmConfig config = config_from<Fp8GemmConfig>(py::cast<py::dict>(request.config));
     return plan_to(plan_with_config(config, request.shape, request.arch));
 }
 
@@ -195,7 +101,7 @@ py::list break_points(int64_t n, int64_t k, int64_t m_min, int64_t m_max, const 
 
 py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     const Request request = request_from(m, n, k, options);
-    const Fp8GemmConfig config = config_from(py::cast<py::dict>(request.config));
+    const Fp8GemmConfig config = config_from<Fp8GemmConfig>(py::cast<py::dict>(request.config));
     const auto& kernel = kernel_for(config.sfb_granularity, config.d_dtype, request.arch);
     const CostParts parts = cost_of(*kernel.cost, config, request.shape, request.arch);
     return py::dict(py::arg("math") = parts.math, py::arg("dram") = parts.dram, py::arg("l2") = parts.l2,
@@ -205,11 +111,11 @@ py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) 
 
 void pin(int64_t m, int64_t n, int64_t k, int device, const py::kwargs& options) {
     const Request request = request_from(m, n, k, options);
-    ops::pin_fp8_gemm(device, request.shape, config_from(py::cast<py::dict>(request.config)));
+    ops::pin_fp8_gemm(device, request.shape, config_from<Fp8GemmConfig>(py::cast<py::dict>(request.config)));
 }
 
 py::dict source_of(const py::dict& config, const py::dict& arch) {
-    const KernelSource source = print_source(config_from(config), arch_from(arch));
+    const KernelSource source = print_source(config_from<Fp8GemmConfig>(config), arch_from(arch));
     return py::dict(py::arg("entry") = source.entry, py::arg("text") = source.text);
 }
 

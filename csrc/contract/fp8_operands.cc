@@ -7,7 +7,6 @@
 #include <string>
 
 #include "contract/expect.h"
-#include "contract/overlap.h"
 #include "contract/refuse.h"
 
 namespace deep_gemm::contract {
@@ -231,16 +230,6 @@ ScaleView scale_view(const TensorView& t, int granularity) {
 }
 
 }  // namespace
-
-int64_t output_row_stride(const TensorView& t) {
-    const int64_t per_unit = kTmaAlignment / element_bytes(t.dtype);
-    return t.rows() > 1 ? t.stride[t.row_dimension()] : align_up<int64_t>(t.columns(), per_unit);
-}
-
-void check_apart(const TensorView& input, std::string_view name, const TensorView& d) {
-    if (overlap(input, d))
-        refuse("d", "memory of its own, got an overlap with {}; allocate a separate output", name);
-}
 
 Device device_of(const Fp8Operands& call) {
     const Device device = call.a.device;

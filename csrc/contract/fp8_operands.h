@@ -2,8 +2,8 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
+#include "contract/output.h"
 #include "problem/fp8_gemm.h"
 #include "support/tensor_view.h"
 
@@ -38,11 +38,5 @@ Device device_of(const Fp8Operands& call);
 // returns their part of the problem (groups.layout and what only one grouping has are left out). Touches no
 // memory. Throws Error.
 Fp8GemmProblem check_operands(const Fp8Operands& call, Grouping grouping, int arch_major);
-
-// D shares no byte with an input, `name`.
-void check_apart(const TensorView& input, std::string_view name, const TensorView& d);
-
-// A row stride of an output that a tensor map accepts, in elements: that of extents 0 and 1 is replaced.
-int64_t output_row_stride(const TensorView& t);
 
 }  // namespace deep_gemm::contract

@@ -3,40 +3,15 @@
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 
 #include "launch/launch.h"
+#include "ops/device_problem.h"
 #include "ops/fp8_gemm_kernels.h"
 #include "reference/fp8_gemm.h"
 #include "support/blocking.h"
-#include "support/describe.h"
 #include "support/runtime_options.h"
-#include "support/settings.h"
 
 namespace deep_gemm::ops {
 
 namespace {
-
-constexpr int kReferenceRules = 9;  // CPU tensors follow the SM90 contract
-
-// Whether the tensors' memory is a device's. An emulated device has the host's memory for its own.
-bool runs_on_device(const Device& device) {
-    return device.kind == Device::Kind::kCuda || !settings().emulate.empty();
-}
-
-int rules_of(const Device& device) {
-    return runs_on_device(device) ? launch::device_info(device.index).major : kReferenceRules;
-}
-
-launch::Block2d block_of_d(const Fp8GemmProblem& p) {
-    const int64_t bytes = element_bytes(p.d_dtype);
-    return {.data = p.d, .pitch_bytes = p.d_row_stride * bytes, .width_bytes = p.n * bytes, .rows = p.m};
-}
-
-// D without a product: C, or zeros.
-void finish_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream) {
-    if (!p.has_c()) return launch::fill_zero_2d(p.device.index, block_of_d(p), stream);
-    if (p.c == p.d) return;
-    launch::copy_2d(p.device.index, block_of_d(p),
-                    {.data = p.c, .pitch_bytes = p.c_row_stride * element_bytes(p.d_dtype)}, stream);
-}
 
 // Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known
 // on the device alone: there a kernel writes the zeros.

@@ -2,18 +2,12 @@
 // looked up.
 #pragma once
 
-#include "launch/launch.h"
+#include "ops/ready_kernels.h"
 #include "plan/fp8_gemm.h"
 
 namespace deep_gemm::ops {
 
-// Everything a launch needs that does not depend on an address.
-struct ReadyFp8Gemm {
-    Fp8GemmConfig config{};
-    RasterArgs raster{};
-    launch::LaunchShape shape;               // PDL not yet set
-    const launch::Kernel* kernel = nullptr;  // lives as long as the process
-};
+using ReadyFp8Gemm = ReadyKernel<Fp8GemmConfig>;
 
 // Thread-safe. A hit costs one hash of integers under a shared lock; a miss plans, and compiles and loads
 // what is missing.

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <span>
-#include <type_traits>
 
 #include "plan/fp8_gemm.h"
 #include "plan/kernel_table.h"
@@ -28,6 +27,7 @@ constexpr Word<Grouping> kGroupingWords[] = {
     {Grouping::kContiguous, "contiguous", "Grouping::kContiguous"},
     {Grouping::kMasked, "masked", "Grouping::kMasked"},
 };
+constexpr Word<Major> kMajorWords[] = {{Major::kK, "k", "Major::kK"}, {Major::kMn, "mn", "Major::kMn"}};
 // Only what a GEMM writes.
 constexpr Word<Dtype> kDtypeWords[] = {{Dtype::kBf16, "bf16", "Dtype::kBf16"},
                                        {Dtype::kF32, "f32", "Dtype::kF32"}};
@@ -37,6 +37,9 @@ std::span<const Word<ScaleGranularity>> words_of(ScaleGranularity) {
 }
 std::span<const Word<Grouping>> words_of(Grouping) {
     return kGroupingWords;
+}
+std::span<const Word<Major>> words_of(Major) {
+    return kMajorWords;
 }
 std::span<const Word<Dtype>> words_of(Dtype) {
     return kDtypeWords;
@@ -60,15 +63,6 @@ void parse_word(std::string_view field, std::string_view text, Enum& value) {
         known += fmt::format("{}'{}'", known.empty() ? "" : ", ", word.text);
     }
     throw_error(fmt::format("{}: expected one of {}, got '{}'", field, known, text));
-}
-
-// A field's value as C++ source.
-template <typename Field>
-std::string literal(const Field& value) {
-    if constexpr (std::is_enum_v<Field>)
-        return fmt::format("deep_gemm::{}", word_of(value).source);
-    else
-        return fmt::format("{}", value);
 }
 
 std::string describe_refusals(const std::vector<Rejection>& rejected) {
@@ -96,14 +90,33 @@ std::string_view text_of(ScaleGranularity value) {
 std::string_view text_of(Grouping value) {
     return word_of(value).text;
 }
+std::string_view text_of(Major value) {
+    return word_of(value).text;
+}
 std::string_view text_of(Dtype value) {
     return word_of(value).text;
+}
+
+std::string_view source_word(ScaleGranularity value) {
+    return word_of(value).source;
+}
+std::string_view source_word(Grouping value) {
+    return word_of(value).source;
+}
+std::string_view source_word(Major value) {
+    return word_of(value).source;
+}
+std::string_view source_word(Dtype value) {
+    return word_of(value).source;
 }
 
 void parse(std::string_view field, std::string_view word, ScaleGranularity& value) {
     parse_word(field, word, value);
 }
 void parse(std::string_view field, std::string_view word, Grouping& value) {
+    parse_word(field, word, value);
+}
+void parse(std::string_view field, std::string_view word, Major& value) {
     parse_word(field, word, value);
 }
 void parse(std::string_view field, std::string_view word, Dtype& value) {
@@ -147,17 +160,7 @@ std::string describe(const Fp8GemmChoice& choice) {
 
 KernelSource print_source(const Fp8GemmConfig& config, const ArchSpec& arch) {
     const Fp8GemmKernel& kernel = kernel_for(config.sfb_granularity, config.d_dtype, arch);
-    std::string fields;
-    visit_fields(config, [&](const char* name, const auto& value) {
-        fields += fmt::format("    .{} = {},\n", name, literal(value));
-    });
-    return {kernel.entry,
-            fmt::format("#include <{}>\n\n"
-                        "constexpr deep_gemm::Fp8GemmConfig kConfig{{\n{}}};\n\n"
-                        "extern \"C\" __global__ void __launch_bounds__({}, 1)\n"
-                        "{}(const __grid_constant__ deep_gemm::Fp8GemmArgs args) {{\n"
-                        "    deep_gemm::{}<kConfig>(args);\n}}\n",
-                        kernel.header, fields, num_threads(config), kernel.entry, kernel.function)};
+    return source_of({kernel.header, kernel.function, kernel.entry, "Fp8GemmConfig", "Fp8GemmArgs"}, config);
 }
 
 }  // namespace deep_gemm::plan

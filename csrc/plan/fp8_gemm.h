@@ -8,6 +8,7 @@
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/kernel_source.h"
 
 namespace deep_gemm::plan {
 
@@ -76,11 +77,7 @@ std::string describe(const Fp8GemmConfig& config);  // "128x192x128 stages=6 war
 std::string describe(const Fp8GemmPlan& plan);
 std::string describe(const Fp8GemmChoice& choice);  // the pick, its runners-up, what was refused and why
 
-// The kernel source for a config: what jit compiles. `entry` is the extern "C" symbol.
-struct KernelSource {
-    std::string entry;
-    std::string text;
-};
+// The kernel source for a config.
 KernelSource print_source(const Fp8GemmConfig& config, const ArchSpec& arch);
 
 }  // namespace deep_gemm::plan

@@ -38,21 +38,29 @@ Candidate assess(const Side& banded, const Side& other, int64_t group, const Arc
 
 }  // namespace
 
-// Of the groups of a problem, one stands for all.
-Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const int64_t rows_m = int64_t(c.block_m) * c.cluster_m, rows_n = int64_t(c.block_n) * c.cluster_n;
-    const GroupRows group = group_rows(shape);
-    const Side m{ceil_div(group.rows, rows_m), rows_m, double(group.rows) * double(shape.k)};
-    const Side n{ceil_div(shape.n, rows_n), rows_n, double(shape.n) * double(shape.k)};
-    const int64_t slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
+Raster pick_raster(const RasterSide& side_m, const RasterSide& side_n, int cluster, const ArchSpec& arch) {
+    const auto side_of = [](const RasterSide& side) {
+        return Side{ceil_div(side.rows, side.rows_per_tile), side.rows_per_tile,
+                    double(side.rows) * side.bytes_per_row};
+    };
+    const Side m = side_of(side_m), n = side_of(side_n);
+    const int64_t slots = resident_clusters(arch.sm_count, cluster);
     const Candidate along_m = assess(m, n, kRasterGroup, arch, slots),
                     along_n = assess(n, m, kRasterGroup, arch, slots);
     const bool fewer_bytes = along_n.operand_bytes < along_m.operand_bytes;
     const bool fewer_rows =
         along_n.operand_bytes == along_m.operand_bytes && along_n.wave_rows < along_m.wave_rows;
     const bool bands_along_n = fewer_bytes || fewer_rows;
-    return {{uint32_t(kRasterGroup), bands_along_n},
-            (bands_along_n ? along_n : along_m).operand_bytes * double(group.count)};
+    return {{uint32_t(kRasterGroup), bands_along_n}, (bands_along_n ? along_n : along_m).operand_bytes};
+}
+
+Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
+    const GroupRows group = group_rows(shape);
+    Raster raster = pick_raster({group.rows, int64_t(c.block_m) * c.cluster_m, double(shape.k)},
+                                {shape.n, int64_t(c.block_n) * c.cluster_n, double(shape.k)},
+                                c.cluster_m * c.cluster_n, arch);
+    raster.operand_bytes *= double(group.count);
+    return raster;
 }
 
 }  // namespace deep_gemm::plan

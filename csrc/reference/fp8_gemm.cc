@@ -3,10 +3,10 @@
 #include <deep_gemm/base/math.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "reference/number.h"
+#include "reference/output.h"
 #include "support/error.h"
 
 namespace deep_gemm::reference {
@@ -42,20 +42,6 @@ double scale_at(const ScaleView& s, int64_t mn, int64_t k_block) {
     return s.data[mn / s.granularity_mn * s.stride_mn + k_block * s.stride_k];
 }
 
-double load_c(const Fp8GemmProblem& p, int64_t m, int64_t n) {
-    const int64_t at = m * p.c_row_stride + n;
-    if (p.d_dtype == Dtype::kF32) return static_cast<const float*>(p.c)[at];
-    return decode_bf16(static_cast<const uint16_t*>(p.c)[at]);
-}
-
-void store_d(const Fp8GemmProblem& p, int64_t m, int64_t n, double value) {
-    const int64_t at = m * p.d_row_stride + n;
-    if (p.d_dtype == Dtype::kF32)
-        static_cast<float*>(p.d)[at] = static_cast<float>(value);
-    else
-        static_cast<uint16_t*>(p.d)[at] = encode_bf16(value);
-}
-
 // One row of D, columns [n, n + kColumns).
 void row_of_panel(const Fp8GemmProblem& p, int64_t m, int64_t n, const std::vector<double>& panel) {
     const uint8_t* a = static_cast<const uint8_t*>(p.a.data) + m * p.a.row_stride;
@@ -69,18 +55,6 @@ void row_of_panel(const Fp8GemmProblem& p, int64_t m, int64_t n, const std::vect
     }
     for (int j = 0; j < columns; ++j)
         store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
-}
-
-void copy_c(const Fp8GemmProblem& p) {
-    const int64_t bytes = p.d_dtype == Dtype::kF32 ? 4 : 2;
-    for (int64_t m = 0; m < p.m; ++m) {
-        char* d = static_cast<char*>(p.d) + m * p.d_row_stride * bytes;
-        const char* c = static_cast<const char*>(p.c) + m * p.c_row_stride * bytes;
-        if (!p.has_c())
-            std::memset(d, 0, p.n * bytes);
-        else if (c != d)
-            std::memcpy(d, c, p.n * bytes);
-    }
 }
 
 void dense(const Fp8GemmProblem& p) {

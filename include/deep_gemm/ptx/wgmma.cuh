@@ -1,10 +1,13 @@
-// Warpgroup matrix multiply: ordering, operand descriptors, and the generated shapes.
+// Warpgroup matrix multiply: ordering and operand descriptors. The shapes are generated: wgmma_shapes.cuh (E4M3) and
+// wgmma_bf16_shapes.cuh.
 #pragma once
 
 #include <deep_gemm/ptx/address.cuh>
-#include <deep_gemm/ptx/wgmma_shapes.cuh>
 
 namespace deep_gemm::ptx {
+
+// kNo: D = A*B. kYes: D += A*B.
+enum class Accumulate : int { kNo, kYes };
 
 // PTX ISA: wgmma.fence. PTX 8.0, sm_90a. Orders earlier register and shared-memory accesses before the next wgmma; needed
 // before the first one and whenever its registers were touched in between.
@@ -38,5 +41,14 @@ DG_DEVICE uint64_t k_major_descriptor(uint32_t low) {
     asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"((kAtomBytes >> 4) | kSwizzle128));
     return descriptor;
 }
+
+// The same for an MN-major operand of 16-bit elements under a 128-byte swizzle: boxes of 64 along MN, each of `box_bytes`
+// (the leading byte offset); in a box a row of 128 bytes per K, in 8-row atoms. The high word is that of K-major; advancing
+// by 16 of K adds 2048 bytes.
+DG_DEVICE uint32_t mn_major_descriptor_low(SmemAddr start, uint32_t box_bytes) {
+    return k_major_descriptor_low(start) | (box_bytes >> 4) << 16;
+}
+
+DG_DEVICE uint64_t mn_major_descriptor(uint32_t low) { return k_major_descriptor(low); }
 
 }  // namespace deep_gemm::ptx

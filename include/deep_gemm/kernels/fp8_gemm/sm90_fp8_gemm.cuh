@@ -25,12 +25,9 @@
 #include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/griddepcontrol.cuh>
 #include <deep_gemm/ptx/setmaxnreg.cuh>
+#include <deep_gemm/tile/load.cuh>
 
 namespace deep_gemm {
-
-enum class Sharing { kNone, kMulticast };
-
-DG_HOST_DEVICE constexpr Sharing sharing_among(int ctas) { return ctas > 1 ? Sharing::kMulticast : Sharing::kNone; }
 
 // One slice of an operand: 128 bytes of K by the rows of the map's box.
 struct Slice {
@@ -46,17 +43,7 @@ DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr
                           uint64_t policy) {
     const ptx::SmemAddr destination = stage + slice.first_in_tile * kBlockK;
     const uint32_t row = slice.row + slice.first_in_tile;
-    if constexpr (kGrouping == Grouping::kDense) {
-        if constexpr (kSharing == Sharing::kMulticast)
-            ptx::tma_load_2d_multicast(slice.map, destination, barrier, slice.k_idx, row, policy, mask);
-        else
-            ptx::tma_load_2d(slice.map, destination, barrier, slice.k_idx, row, policy);
-    } else {
-        if constexpr (kSharing == Sharing::kMulticast)
-            ptx::tma_load_3d_multicast(slice.map, destination, barrier, slice.k_idx, row, slice.group, policy, mask);
-        else
-            ptx::tma_load_3d(slice.map, destination, barrier, slice.k_idx, row, slice.group, policy);
-    }
+    load_box<kSharing, kGrouping>({slice.map, slice.k_idx, row, slice.group}, destination, barrier, mask, policy);
 }
 
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
@@ -66,12 +53,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     const uint32_t stage_bytes = a_slices.rows * a_slices.count * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
-    const uint32_t rank_m = ctx.cluster_rank % kConfig.cluster_m;
-    const uint32_t rank_n = ctx.cluster_rank / kConfig.cluster_m;
-    // CTAs with this rank_m differ in n: they share A. CTAs with this rank_n differ in m: they share B.
-    uint16_t a_mask = 0;
-    for (uint32_t i = 0; i < kConfig.cluster_n; ++i) a_mask |= 1u << (i * kConfig.cluster_m + rank_m);
-    const uint16_t b_mask = ((1u << kConfig.cluster_m) - 1) << (rank_n * kConfig.cluster_m);
+    const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
     const uint64_t policy = ptx::evict_normal_policy();
 
     typename Context::Cursor cursor{ctx.barriers()};

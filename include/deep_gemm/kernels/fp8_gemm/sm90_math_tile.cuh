@@ -3,7 +3,7 @@
 
 #include <deep_gemm/epilogue/promote.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
-#include <deep_gemm/ptx/wgmma.cuh>
+#include <deep_gemm/ptx/wgmma_shapes.cuh>
 
 namespace deep_gemm {
 

@@ -1,0 +1,98 @@
+#include "ops/bf16_gemm.h"
+
+#include "ops/device_problem.h"
+#include "ops/ready_kernels.h"
+#include "reference/bf16_gemm.h"
+#include "support/blocking.h"
+#include "support/runtime_options.h"
+
+namespace deep_gemm::ops {
+
+namespace {
+
+struct Bf16Family {
+    using Shape = plan::Bf16GemmShape;
+    using Config = Bf16GemmConfig;
+    using Plan = plan::Bf16GemmPlan;
+    static constexpr const char* kName = "bf16_gemm";
+
+    static Plan plan(const Shape& shape, const plan::ArchSpec& arch) { return plan::plan_bf16_gemm(shape, arch); }
+    static Plan plan_with(const Config& config, const Shape& shape, const plan::ArchSpec& arch) {
+        return plan::plan_with_config(config, shape, arch);
+    }
+    static uint64_t hash(const Shape& s) {
+        const uint64_t kinds = static_cast<uint64_t>(s.a_major) | static_cast<uint64_t>(s.b_major) << 8 |
+                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c) << 24;
+        return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds});
+    }
+};
+
+TensorMap operand_map(const Bf16Operand& operand, int64_t mn, int64_t k, const OperandBox& box) {
+    constexpr int kBytes = 2;
+    const bool k_major = operand.major == Major::kK;
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = kBytes,
+                                    .inner = static_cast<uint64_t>(k_major ? k : mn),
+                                    .outer = static_cast<uint64_t>(k_major ? mn : k),
+                                    .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
+                                    .box_inner = box.inner,
+                                    .box_outer = box.outer});
+}
+
+// Made anew for every call: an address is never part of a key.
+Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
+    const Bf16GemmConfig& config = ready.config;
+    const uint32_t m = static_cast<uint32_t>(p.m);
+    const int d_bytes = element_bytes(p.d_dtype);
+    return {.a = operand_map(p.a, p.m, p.k, a_box(config, m)),
+            .b = operand_map(p.b, p.n, p.k, b_box(config)),
+            .d = launch::encode_tile_map({.data = p.d,
+                                          .element_bytes = d_bytes,
+                                          .inner = static_cast<uint64_t>(p.n),
+                                          .outer = static_cast<uint64_t>(p.m),
+                                          .outer_stride = static_cast<uint64_t>(p.d_row_stride * d_bytes),
+                                          .box_inner = static_cast<uint32_t>(store_config(config).columns),
+                                          .box_outer = kWgmmaM}),
+            .c = p.c,
+            .c_stride_m = p.c_row_stride,
+            .m = m,
+            .n = static_cast<uint32_t>(p.n),
+            .k = static_cast<uint32_t>(p.k),
+            .a_slices = a_slices(config, m),
+            .raster = ready.raster};
+}
+
+void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
+    const RuntimeOptions options = runtime_options();
+    if (p.k == 0) {
+        if (!options.compile_only) finish_without_product(p, stream);
+        return;
+    }
+    ReadyKernel<Bf16GemmConfig> ready = ready_kernels<Bf16Family>().find_or_make(
+        p.device.index, {p.m, p.n, p.k, p.a.major, p.b.major, p.d_dtype, p.has_c()});
+    if (options.compile_only) return;
+    const Bf16GemmArgs args = kernel_args(p, ready);
+    ready.shape.programmatic_dependent_launch = options.pdl;
+    launch::launch(*ready.kernel, ready.shape, &args, stream);
+}
+
+}  // namespace
+
+void bf16_gemm(const Bf16GemmCall& call) {
+    const Device device = contract::device_of(call);
+    const Bf16GemmProblem problem = contract::check_bf16_gemm(call, rules_of(device));
+    if (problem.empty_output()) return;
+    if (runs_on_device(device)) return run_on_device(problem, call.stream);
+    const BlockingScope scope;
+    reference::bf16_gemm(problem);
+}
+
+void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config) {
+    ready_kernels<Bf16Family>().pin(device, shape, config);
+}
+
+void forget_bf16_gemm_plans() {
+    ready_kernels<Bf16Family>().forget();
+}
+
+}  // namespace deep_gemm::ops

@@ -1,0 +1,20 @@
+// bf16_gemm_{nt,nn,tn,tt}: the five calls in order, and the empty-problem rules.
+#pragma once
+
+#include "contract/bf16_gemm.h"
+#include "plan/bf16_gemm.h"
+
+namespace deep_gemm::ops {
+
+using contract::Bf16GemmCall;
+
+// contract -> problem -> plan -> jit -> launch on CUDA tensors, the reference on CPU tensors. Asynchronous on
+// the call's stream; throws Error before anything is written or launched. Thread-safe. The first call of a
+// config compiles.
+void bf16_gemm(const Bf16GemmCall& call);
+
+// For tuning: problems of exactly this shape run with `config` from now on, until plans are forgotten.
+void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config);
+void forget_bf16_gemm_plans();
+
+}  // namespace deep_gemm::ops

@@ -1,0 +1,241 @@
+#include "plan/bf16_gemm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/cost_model.h"
+#include "plan/raster.h"
+#include "support/error.h"
+
+namespace deep_gemm::plan {
+
+namespace {
+
+constexpr int kArchMajor = 9;
+constexpr KernelTemplate kKernel{"deep_gemm/kernels/bf16_gemm/sm90_bf16_gemm.cuh", "sm90_bf16_gemm", "sm90_bf16_gemm",
+                                 "Bf16GemmConfig", "Bf16GemmArgs"};
+
+struct TileRow {
+    int block_m, num_math_warpgroups;
+    int block_n_step, block_n_max;  // widths the kernel is made for
+    int planned_step;               // widths that plans use
+};
+constexpr TileRow kTiles[] = {{64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {256, 2, 8, 128, 128}};
+
+struct ClusterRow {
+    int m, n;
+};
+constexpr ClusterRow kClusters[] = {{1, 1}, {2, 1}, {1, 2}};
+
+constexpr int kMinStages = 2, kEnoughStages = 4, kMaxStages = 16;
+constexpr int kLeanStoreBoxes = 2;  // one is filled while the other is read
+constexpr int kSliceRows = 8;       // of a swizzle atom
+
+// Cost, from the architecture's published rates; not yet fitted to measurements.
+constexpr double kMacPerCycle = 2048;       // of an SM's tensor cores
+constexpr double kSmemBytesPerCycle = 128;  // that operands are read at
+constexpr double kLoadLatency = 1000;       // cycles from a stage's request to its arrival
+constexpr double kTileCycles = 600;         // start of a tile's pipeline and of its store
+constexpr double kCyclesPerColumn = 4;      // of the epilogue, for 64 rows of BF16
+constexpr double kLaunchUs = 2.5;
+constexpr double kTie = 0.02;  // estimates nearer than this are not told apart
+
+int boxes_of(const Bf16GemmConfig& c) {
+    return c.block_n / store_config(c).columns * (c.block_m / kWgmmaM / c.num_math_warpgroups);
+}
+
+int deepest_pipeline(Bf16GemmConfig c, const ArchSpec& arch) {
+    c.num_stages = 0;
+    const int fixed = smem_plan(c).total;
+    c.num_stages = 1;
+    const int stage = smem_plan(c).total - fixed;  // the plan is linear in its stages
+    return std::clamp((arch.smem_per_block - fixed) / stage, 0, kMaxStages);
+}
+
+// All of D is staged at once, or two boxes of it where that makes a short pipeline deeper.
+void fill_shared_memory(Bf16GemmConfig& c, const ArchSpec& arch) {
+    c.store_boxes = boxes_of(c);
+    c.num_stages = deepest_pipeline(c, arch);
+    if (c.num_stages >= kEnoughStages) return;
+    c.store_boxes = std::min(c.store_boxes, kLeanStoreBoxes);
+    c.num_stages = deepest_pipeline(c, arch);
+}
+
+const TileRow* row_of(const Bf16GemmConfig& c) {
+    for (const TileRow& row : kTiles)
+        if (row.block_m == c.block_m && row.num_math_warpgroups == c.num_math_warpgroups && c.block_n > 0 &&
+            c.block_n % row.block_n_step == 0 && c.block_n <= row.block_n_max)
+            return &row;
+    return nullptr;
+}
+
+// Why the kernel cannot be built or launched with a config; empty if it can.
+std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
+    const bool known_cluster =
+        std::any_of(std::begin(kClusters), std::end(kClusters),
+                    [&](const ClusterRow& row) { return row.m == c.cluster_m && row.n == c.cluster_n; });
+    if (row_of(c) == nullptr || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
+        return "tile, store boxes or cluster are not in the kernel's table";
+    if (c.block_n % (kSliceRows * c.cluster_m) != 0)
+        return fmt::format("shares of {}/{} columns must be multiples of {}", c.block_n, c.cluster_m, kSliceRows);
+    if (c.num_stages < kMinStages || c.num_stages > 2 * kMaxStages || smem_plan(c).total > arch.smem_per_block)
+        return fmt::format("{} stages need {} bytes of shared memory, at least {} must fit in {}", c.num_stages,
+                           smem_plan(c).total, kMinStages, arch.smem_per_block);
+    return {};
+}
+
+// Whether a part of every tile, or a CTA of every cluster, would have no work.
+bool idles(const Bf16GemmConfig& c, const Bf16GemmShape& shape) {
+    return c.block_m - kWgmmaM >= shape.m || ceil_div<int64_t>(shape.m, c.block_m) < c.cluster_m ||
+           ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
+}
+
+struct Clusters {
+    int64_t count;
+    int slots;  // that run at once
+};
+
+Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms) {
+    return {ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+                ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n),
+            resident_clusters(sms, c.cluster_m * c.cluster_n)};
+}
+
+Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
+    const double row_bytes = 2.0 * double(shape.k);
+    return pick_raster({shape.m, int64_t(c.block_m) * c.cluster_m, row_bytes},
+                       {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
+}
+
+// Cycles between two stages of a tile in the steady state.
+double stage_cycles(const Bf16GemmConfig& c) {
+    const double tensor = double(c.block_m) * c.block_n * kBf16BlockK / kMacPerCycle;
+    const double waves = double(c.block_m) / kWgmmaM;
+    const double smem = waves * (kWgmmaM + c.block_n) * kBf16SpanBytes / kSmemBytesPerCycle;
+    return std::max({tensor, smem, kLoadLatency / std::max(c.num_stages - 1, 1)});
+}
+
+// The longest of what the SMs, L2 and memory need, waves of tiles being whole.
+double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
+    const Clusters clusters = clusters_of(c, shape, arch.sm_count);
+    const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK));
+    const int d_bytes = output_bytes(c.d_dtype);
+    const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
+    const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
+    const double waves = double(ceil_div<int64_t>(clusters.count, clusters.slots));
+    const double math = waves * (stages * stage_cycles(c) + epilogue) / (arch.clock_ghz * 1e3);
+
+    const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;
+    const double a_rows = double(std::min<int64_t>(c.block_m, shape.m));
+    const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
+    const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
+    const double written = double(shape.m) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
+    const double dram = (raster_of(c, shape, arch).operand_bytes + written) / (arch.dram_tb_per_s * 1e6);
+    return kLaunchUs + std::max({math, l2, dram});
+}
+
+Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const ArchSpec& arch) {
+    Bf16GemmShape shape = asked;
+    shape.m = planning_m(asked.m);
+    const Clusters clusters = clusters_of(c, asked, arch.usable_sms);
+    Bf16GemmPlan plan;
+    plan.config = c;
+    plan.cluster = c.cluster_m * c.cluster_n;
+    plan.grid = int(std::min<int64_t>(clusters.count, clusters.slots)) * plan.cluster;
+    plan.threads = num_threads(c);
+    plan.smem_bytes = smem_plan(c).total;
+    plan.raster = raster_of(c, asked, arch).args;
+    plan.estimate_us = estimate_us(c, shape, arch);
+    return plan;
+}
+
+// Among estimates that the model cannot tell apart: no cluster before a cluster, then the larger tile, which reads less.
+bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b) {
+    if (a.cluster != b.cluster) return a.cluster < b.cluster;
+    return a.config.block_m * a.config.block_n > b.config.block_m * b.config.block_n;
+}
+
+void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
+    DG_CHECK(arch.major == kArchMajor, "No BF16 GEMM kernel for SM{}{}; there is one for SM{}0", arch.major, arch.minor,
+             kArchMajor);
+    DG_CHECK(shape.m > 0 && shape.n > 0 && shape.k > 0,
+             "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel", shape.m,
+             shape.n, shape.k);
+    DG_CHECK(0 < arch.usable_sms && arch.usable_sms <= arch.sm_count, "usable_sms: expected 1 to {} SMs, got {}",
+             arch.sm_count, arch.usable_sms);
+}
+
+std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch) {
+    std::vector<Bf16GemmConfig> configs;
+    Bf16GemmConfig c{};
+    c.a_major = shape.a_major;
+    c.b_major = shape.b_major;
+    c.d_dtype = shape.d_dtype;
+    c.has_c = shape.has_c;
+    for (const TileRow& tile : kTiles) {
+        c.block_m = tile.block_m;
+        c.num_math_warpgroups = tile.num_math_warpgroups;
+        for (c.block_n = tile.planned_step; c.block_n <= tile.block_n_max; c.block_n += tile.planned_step) {
+            fill_shared_memory(c, arch);
+            for (const ClusterRow& cluster : kClusters) {
+                c.cluster_m = cluster.m;
+                c.cluster_n = cluster.n;
+                configs.push_back(c);
+            }
+        }
+    }
+    return configs;
+}
+
+}  // namespace
+
+std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
+    check_request(shape, arch);
+    std::vector<Bf16GemmPlan> plans;
+    for (const Bf16GemmConfig& config : enumerate(shape, arch))
+        if (!idles(config, shape) && why_not(config, arch).empty()) plans.push_back(plan_of(config, shape, arch));
+    DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.entry,
+             describe(shape), arch.smem_per_block);
+    std::stable_sort(plans.begin(), plans.end(),
+                     [](const Bf16GemmPlan& a, const Bf16GemmPlan& b) { return a.estimate_us < b.estimate_us; });
+    const double limit = plans.front().estimate_us * (1 + kTie);
+    const auto tied = std::find_if(plans.begin(), plans.end(), [&](const auto& plan) { return plan.estimate_us > limit; });
+    const auto best = std::min_element(plans.begin(), tied, simpler);
+    std::rotate(plans.begin(), best, best + 1);
+    return plans;
+}
+
+Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
+    return plans_bf16_gemm(shape, arch).front();
+}
+
+Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch) {
+    check_request(shape, arch);
+    DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
+                 config.has_c == shape.has_c,
+             "config: {} was made for other majors, D dtype or C than the shape's", describe(config));
+    const std::string reason = why_not(config, arch);
+    DG_CHECK(reason.empty(), "config: {} cannot run: {}", describe(config), reason);
+    return plan_of(config, shape, arch);
+}
+
+std::string describe(const Bf16GemmShape& shape) {
+    return fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+}
+
+std::string describe(const Bf16GemmConfig& c) {
+    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}", c.block_m, c.block_n,
+                       kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
+                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "");
+}
+
+std::string describe(const Bf16GemmPlan& plan) {
+    return fmt::format("{:8.2f} us  {}  grid={} smem={} bands={}{}", plan.estimate_us, describe(plan.config), plan.grid,
+                       plan.smem_bytes, plan.raster.group, plan.raster.bands_along_n ? "n" : "m");
+}
+
+KernelSource print_source(const Bf16GemmConfig& config, const ArchSpec&) {
+    return source_of(kKernel, config);
+}
+
+}  // namespace deep_gemm::plan

@@ -1,0 +1,131 @@
+// The treaty between host and device for `D[M,N] = C + A @ B^T` with BF16 operands of either major.
+// The planner fills a Bf16GemmConfig, the source printer prints it, the kernel is a template over it; the launcher fills a
+// Bf16GemmArgs, which the kernel receives by value. Nothing here depends on a GPU.
+#pragma once
+
+#include <deep_gemm/base/kernel_args.h>
+
+namespace deep_gemm {
+
+inline constexpr int kBf16BlockK = 64;     // of K in a stage: one 128-byte swizzle span
+inline constexpr int kMnBoxColumns = 64;   // of M or N in a box of an MN-major operand: one swizzle span as well
+inline constexpr int kBf16SpanBytes = 128;
+
+// Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
+struct Bf16GemmConfig {
+    Major a_major, b_major;
+    Dtype d_dtype;            // kBf16 or kF32
+    bool has_c;               // add C in the epilogue
+    int block_m;              // rows of D in a tile: 64 per math warpgroup and wave
+    int block_n;              // columns of D in a tile, a multiple of 8
+    int num_math_warpgroups;  // 1 to 3, stacked along M
+    int num_stages;           // depth of the A/B pipeline
+    int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
+    int cluster_m;            // CTAs of a cluster along M; they share B by multicast
+    int cluster_n;            // CTAs of a cluster along N; they share A by multicast
+
+    constexpr bool operator==(const Bf16GemmConfig&) const = default;
+};
+
+// Calls visit("name", field) for every field, in order.
+template <typename Visitor>
+constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
+    auto& [a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
+           cluster_n] = config;
+    visit("a_major", a_major);
+    visit("b_major", b_major);
+    visit("d_dtype", d_dtype);
+    visit("has_c", has_c);
+    visit("block_m", block_m);
+    visit("block_n", block_n);
+    visit("num_math_warpgroups", num_math_warpgroups);
+    visit("num_stages", num_stages);
+    visit("store_boxes", store_boxes);
+    visit("cluster_m", cluster_m);
+    visit("cluster_n", cluster_n);
+}
+template <typename Visitor>
+constexpr void visit_fields(Bf16GemmConfig& config, Visitor&& visit) {
+    visit_bf16_fields(config, visit);
+}
+template <typename Visitor>
+constexpr void visit_fields(const Bf16GemmConfig& config, Visitor&& visit) {
+    visit_bf16_fields(config, visit);
+}
+
+// The box of an operand's map, in elements. K-major: 64 of K by rows; MN-major: 64 of MN by rows of K.
+struct OperandBox {
+    uint32_t inner, outer;
+};
+
+// The slices of A for a problem of `m` rows: of rows where it is K-major; MN-major slices divide K instead and always are
+// `cluster_n` many, for which `rows` counts the 64-row boxes that hold rows.
+DG_HOST_DEVICE constexpr SliceArgs a_slices(const Bf16GemmConfig& c, uint32_t m) {
+    const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
+    if (c.a_major == Major::kMn)
+        return {ceil_div<uint32_t>(tile_rows, kMnBoxColumns), static_cast<uint32_t>(c.cluster_n)};
+    const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
+    const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
+    return {rows, ceil_div(tile_rows, rows)};
+}
+
+// Of B, whose tile is always loaded whole.
+DG_HOST_DEVICE constexpr SliceArgs b_slices(const Bf16GemmConfig& c) {
+    const uint32_t sharers = c.cluster_m, columns = c.block_n;
+    return {c.b_major == Major::kMn ? ceil_div<uint32_t>(columns, kMnBoxColumns) : columns / sharers, sharers};
+}
+
+DG_HOST_DEVICE constexpr OperandBox a_box(const Bf16GemmConfig& c, uint32_t m) {
+    if (c.a_major == Major::kMn) return {kMnBoxColumns, static_cast<uint32_t>(kBf16BlockK / c.cluster_n)};
+    return {kBf16BlockK, a_slices(c, m).rows};
+}
+
+DG_HOST_DEVICE constexpr OperandBox b_box(const Bf16GemmConfig& c) {
+    if (c.b_major == Major::kMn) return {kMnBoxColumns, static_cast<uint32_t>(kBf16BlockK / c.cluster_m)};
+    return {kBf16BlockK, b_slices(c).rows};
+}
+
+struct Bf16GemmArgs {
+    TensorMap a;  // (K, M) or (M, K) BF16, box a_box, 128-byte swizzle
+    TensorMap b;  // (K, N) or (N, K) BF16, box b_box, 128-byte swizzle
+    TensorMap d;  // (N, M) of d_dtype, box (store columns, 64), 128-byte swizzle
+    const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
+    int64_t c_stride_m;
+    uint32_t m, n, k;
+    SliceArgs a_slices;
+    RasterArgs raster;
+};
+
+// Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
+struct Bf16GemmSmem {
+    int a_stage, b_stage, d;
+    int a_offset, b_offset, barrier_offset;
+    int total;  // dynamic shared memory to ask for, alignment slack included
+};
+
+DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, Grouping::kDense};
+}
+
+DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {
+    Bf16GemmSmem s{};
+    const int b_rows = c.b_major == Major::kMn ? align_up(c.block_n, kMnBoxColumns) : c.block_n;
+    s.a_stage = c.block_m * kBf16SpanBytes;
+    s.b_stage = b_rows * kBf16SpanBytes;
+    s.d = c.num_math_warpgroups * c.store_boxes * kStoreBoxBytes;
+    s.a_offset = s.d;
+    s.b_offset = s.a_offset + c.num_stages * s.a_stage;
+    s.barrier_offset = s.b_offset + c.num_stages * s.b_stage;
+    s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
+    return s;
+}
+
+// Registers of a math thread and of a load thread, for setmaxnreg.
+DG_HOST_DEVICE constexpr int math_registers(const Bf16GemmConfig& c) { return c.num_math_warpgroups == 3 ? 160 : 232; }
+DG_HOST_DEVICE constexpr int load_registers(const Bf16GemmConfig& c) { return c.num_math_warpgroups == 3 ? 32 : 40; }
+
+DG_HOST_DEVICE constexpr int num_threads(const Bf16GemmConfig& c) {
+    return (c.num_math_warpgroups + 1) * kWarpgroupThreads;
+}
+
+}  // namespace deep_gemm

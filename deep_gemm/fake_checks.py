@@ -66,6 +66,13 @@ def expect_kinds(a: Any, b: Any, d: Any, c: Any, recipes: Sequence[Any], compile
     expect_compiled_dims(compiled_dims)
 
 
+def expect_tensor_kinds(tensors: Dict[str, Any], compiled_dims: Any) -> None:
+    """Refuses what is no tensor, by name, where every operand is one."""
+    for name, tensor in tensors.items():
+        expect_tensor(tensor, name)
+    expect_compiled_dims(compiled_dims)
+
+
 def expect_compiled_dims(compiled_dims: str) -> None:
     """Refuses anything but letters of "mnk"."""
     ok = isinstance(compiled_dims, str) and set(compiled_dims) <= set("mnk")
@@ -144,6 +151,23 @@ def check_fp8_gemm(
     part_a, part_b = recipe_parts(recipes, b[1])
     expect_factors(a[1], "sfa", (m, k), part_a)
     expect_factors(b[1], "sfb", (n, k), part_b)
+
+
+def check_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], compiled_dims: str) -> None:
+    """The refusals of `bf16_gemm_<layout>` that need no data. Raises DeepGemmError."""
+    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
+    expect_tensor_kinds(tensors, compiled_dims)
+    expect_ranks(tensors, (2,) * len(tensors), d.device)
+    m, k = a.shape[::-1] if layout[0] == "t" else a.shape
+    n = b.shape[1] if layout[1] == "n" else b.shape[0]
+    for name, data in (("a", a), ("b", b)):
+        expect_dtype(data, name, (torch.bfloat16,))
+    expect_shape(b.t() if layout[1] == "n" else b, "b", (n, k), "[N, K] as nt sees it")
+    expect_dtype(d, "d", _OUTPUTS)
+    expect_shape(d, "d", (m, n), "[M, N]")
+    if c is not None:
+        expect_dtype(c, "c", (d.dtype,))
+        expect_shape(c, "c", (m, n), "[M, N]")
 
 
 def expect_grouped_operands(

@@ -16,7 +16,14 @@ from torch.compiler import is_compiling
 from torch.nn import Parameter
 
 from . import _C
-from .fake_checks import check_fp8_gemm, check_m_grouped_contiguous, check_m_grouped_masked, expect_kinds
+from .fake_checks import (
+    check_bf16_gemm,
+    check_fp8_gemm,
+    check_m_grouped_contiguous,
+    check_m_grouped_masked,
+    expect_kinds,
+    expect_tensor_kinds,
+)
 
 NAMESPACE = __package__.replace(".", "_")
 _library = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -48,6 +55,15 @@ def needs_op(a: Any, b: Any, d: Any, other: Any) -> bool:
         return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (d, other, a[0], a[1], b[0], b[1]))
     except (TypeError, IndexError, KeyError):
         return False
+
+
+def tensors_need_op(a: Any, b: Any, d: Any, c: Any) -> bool:
+    """`needs_op` for operands that are tensors, not pairs."""
+    if is_compiling() or _dispatch_modes():
+        return True
+    if type(a) in _PLAIN and type(b) in _PLAIN and type(d) in _PLAIN and type(c) in _PLAIN:
+        return False
+    return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (a, b, d, c))
 
 
 def _register(name: str, schema: str, run: Callable[..., None], fake: Callable[..., None]) -> Any:
@@ -164,3 +180,29 @@ def call_m_grouped_masked(a: Sequence[Tensor], b: Sequence[Tensor], *others: Any
     a_data, sfa = a
     b_data, sfb = b
     _MASKED(a_data, sfa, b_data, sfb, *others)
+
+
+_BF16_GEMM_SCHEMA = "(Tensor a, Tensor b, Tensor(a!) d, Tensor? c, bool accumulate, str compiled_dims) -> ()"
+
+
+def _register_bf16_gemm(layout: str) -> Any:
+    """Defines `bf16_gemm_<layout>`; `accumulate` stands for `c` being `d` itself, as in `fp8_gemm_<layout>`."""
+    launch = getattr(_C, f"bf16_gemm_{layout}")
+
+    def run(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], accumulate: bool, compiled_dims: str) -> None:
+        launch(a, b, d, d if accumulate else c, compiled_dims)
+
+    def fake(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], accumulate: bool, compiled_dims: str) -> None:
+        check_bf16_gemm(layout, a, b, d, c, compiled_dims)
+
+    return _register(f"bf16_gemm_{layout}", _BF16_GEMM_SCHEMA, run, fake)
+
+
+_BF16_GEMM = {layout: _register_bf16_gemm(layout) for layout in ("nt", "nn", "tn", "tt")}
+
+
+def call_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], compiled_dims: str) -> None:
+    """Calls the operator `bf16_gemm_<layout>` with the arguments of the public function."""
+    expect_tensor_kinds({"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}, compiled_dims)
+    accumulate = c is d
+    _BF16_GEMM[layout](a, b, d, None if accumulate else c, accumulate, compiled_dims)

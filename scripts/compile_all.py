@@ -52,7 +52,8 @@ def job_of(plan: dict) -> Job:
     """The job that compiles a plan of the planner."""
     from deep_gemm import _C
 
-    source = _C.print_fp8_gemm_source(plan["config"])
+    printer = _C.print_bf16_gemm_source if "a_major" in plan["config"] else _C.print_fp8_gemm_source
+    source = printer(plan["config"])
     arch = _C.planning_arch()
     return Job(plan["config_text"], source["entry"], source["text"], plan["smem_bytes"], arch["major"], arch["minor"])
 
@@ -66,6 +67,9 @@ def golden_plans() -> list[dict]:
         for row in json.loads(table.read_text()):
             options = {key: row[key] for key in ("recipe", "d_dtype", "has_c", "config")}
             plans.append(_C.plan_fp8_gemm(row["m"], row["n"], row["k"], **options))
+    for row in json.loads((GOLDEN / "sm90_bf16_gemm.json").read_text()):
+        options = {key: row[key] for key in ("a_major", "b_major", "d_dtype", "has_c", "config")}
+        plans.append(_C.plan_bf16_gemm(row["m"], row["n"], row["k"], **options))
     return plans
 
 
@@ -77,6 +81,8 @@ KINDS = (
     {"grouping": "masked", "num_groups": 8},
 )
 
+BF16_KINDS = ({"d_dtype": "bf16"}, {"d_dtype": "bf16", "has_c": True}, {"d_dtype": "f32", "has_c": True})
+
 
 def every_candidate() -> list[dict]:
     """Every feasible config of every kind outside clusters, which cost no register."""
@@ -86,6 +92,9 @@ def every_candidate() -> list[dict]:
     for recipe, kind in itertools.product(("1d2d", "1d1d"), KINDS):
         choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
+    for a_major, b_major, kind in itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS):
+        feasible = _C.plans_bf16_gemm(*LARGE, a_major=a_major, b_major=b_major, **kind)
+        plans += [plan for plan in feasible if plan["cluster"] == 1]
     return plans
 
 

@@ -11,6 +11,8 @@ namespace deep_gemm::bindings {
 
 namespace {
 
+using namespace plan;
+
 // The optional keywords of every planning function.
 struct Request {
     Bf16GemmShape shape;

@@ -16,13 +16,12 @@
 namespace deep_gemm::bindings {
 
 namespace py = pybind11;
-using namespace plan;
 
 // Moves one field between a struct and a dictionary; enums travel as words.
 template <typename Field>
 pybind11::object to_python(const Field& value) {
     if constexpr (std::is_enum_v<Field>)
-        return py::str(std::string(text_of(value)));
+        return py::str(std::string(plan::text_of(value)));
     else
         return py::cast(value);
 }
@@ -30,7 +29,7 @@ pybind11::object to_python(const Field& value) {
 template <typename Field>
 void from_python(const char* name, py::handle object, Field& value) {
     if constexpr (std::is_enum_v<Field>) {
-        parse(name, py::cast<std::string>(object), value);
+        plan::parse(name, py::cast<std::string>(object), value);
     } else {
         try {
             value = py::cast<Field>(object);
@@ -66,8 +65,8 @@ inline void refuse_unknown_keys(const char* what, const py::dict& given, const p
     }
 }
 
-inline ArchSpec arch_from(const py::dict& given) {
-    ArchSpec arch = kH200;
+inline plan::ArchSpec arch_from(const py::dict& given) {
+    plan::ArchSpec arch = plan::kH200;
     py::dict known;
     visit_arch(arch, [&](const char* name, auto& field) {
         known[name] = py::none();
@@ -109,8 +108,8 @@ py::dict plan_to(const Plan& plan) {
     out["raster"] =
         py::dict(py::arg("group") = plan.raster.group, py::arg("bands_along_n") = plan.raster.bands_along_n);
     out["estimate_us"] = plan.estimate_us;
-    out["text"] = describe(plan);
-    out["config_text"] = describe(plan.config);
+    out["text"] = plan::describe(plan);
+    out["config_text"] = plan::describe(plan.config);
     return out;
 }
 

@@ -35,6 +35,7 @@ constexpr int kSliceRows = 8;       // of a swizzle atom
 constexpr double kMacPerCycle = 2048;       // of an SM's tensor cores
 constexpr double kSmemBytesPerCycle = 128;  // that operands are read at
 constexpr double kLoadLatency = 1000;       // cycles from a stage's request to its arrival
+constexpr double kDrawnBytesPerCycle = 36;  // by one SM, what a cluster shares drawn once
 constexpr double kTileCycles = 600;         // start of a tile's pipeline and of its store
 constexpr double kCyclesPerColumn = 4;      // of the epilogue, for 64 rows of BF16
 constexpr double kLaunchUs = 2.5;
@@ -108,11 +109,12 @@ Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Arch
 }
 
 // Cycles between two stages of a tile in the steady state.
-double stage_cycles(const Bf16GemmConfig& c) {
+double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
     const double tensor = double(c.block_m) * c.block_n * kBf16BlockK / kMacPerCycle;
     const double waves = double(c.block_m) / kWgmmaM;
     const double smem = waves * (kWgmmaM + c.block_n) * kBf16SpanBytes / kSmemBytesPerCycle;
-    return std::max({tensor, smem, kLoadLatency / std::max(c.num_stages - 1, 1)});
+    const double drawn = a_rows * kBf16SpanBytes / c.cluster_n + double(smem_plan(c).b_stage) / c.cluster_m;
+    return std::max({tensor, smem, drawn / kDrawnBytesPerCycle, kLoadLatency / std::max(c.num_stages - 1, 1)});
 }
 
 // The longest of what the SMs, L2 and memory need, waves of tiles being whole.
@@ -123,10 +125,10 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
     const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
     const double waves = double(ceil_div<int64_t>(clusters.count, clusters.slots));
-    const double math = waves * (stages * stage_cycles(c) + epilogue) / (arch.clock_ghz * 1e3);
+    const double a_rows = double(std::min<int64_t>(c.block_m, shape.m));
+    const double math = waves * (stages * stage_cycles(c, a_rows) + epilogue) / (arch.clock_ghz * 1e3);
 
     const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;
-    const double a_rows = double(std::min<int64_t>(c.block_m, shape.m));
     const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
     const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
     const double written = double(shape.m) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);

@@ -98,7 +98,15 @@ def dense_bf16() -> list[Op]:
     """Rows of the dense BF16 GEMMs, ours and the vendor library's."""
     rows = []
     for layout, dims in DENSE_ENDS.items():
-        rows.append(Op(f"bf16_gemm_{layout}", f"a, b, d, c=None, compiled_dims={dims!r}", "D = C + A @ B in BF16"))
+        rows.append(
+            Op(
+                f"bf16_gemm_{layout}",
+                f"a, b, d, c=None, compiled_dims={dims!r}",
+                "D = C + A @ B in BF16",
+                archs=("sm_90", "cpu"),
+                formats="BF16 x BF16, K-major or MN-major, D in BF16 or FP32",
+            )
+        )
         rows.append(Op(f"cublaslt_gemm_{layout}", "a, b, d, c=None", "the same product by the vendor's library"))
     return rows
 

@@ -1,0 +1,31 @@
+"""The golden plans of the SM90 BF16 GEMM. Run this file to write sm90_bf16_gemm.json anew; review the difference."""
+
+import json
+from pathlib import Path
+
+TABLE = Path(__file__).with_suffix(".json")
+N_K = [(2112, 7168), (576, 7168), (4096, 7168), (7168, 2048)]
+M_SIZES = [1, 64, 128, 512, 4096]
+# Majors of A and B, output dtype, C added: inference, and the three products of training.
+KINDS = [("k", "k", "bf16", False), ("k", "mn", "bf16", False), ("mn", "mn", "f32", True), ("mn", "k", "f32", False)]
+
+
+def cases():
+    """Every (m, n, k, keywords of plan_bf16_gemm) of the table."""
+    for a_major, b_major, d_dtype, has_c in KINDS:
+        for n, k in N_K:
+            for m in M_SIZES:
+                yield m, n, k, {"a_major": a_major, "b_major": b_major, "d_dtype": d_dtype, "has_c": has_c}
+
+
+def planned_rows():
+    """The table as the planner sees it now. The estimate is left out: it is not a decision."""
+    from deep_gemm import _C
+
+    for m, n, k, options in cases():
+        plan = _C.plan_bf16_gemm(m, n, k, **options)
+        yield {"m": m, "n": n, "k": k, **options, **{key: plan[key] for key in ("grid", "raster", "config")}}
+
+
+if __name__ == "__main__":
+    TABLE.write_text("[\n" + ",\n".join(json.dumps(row) for row in planned_rows()) + "\n]\n")

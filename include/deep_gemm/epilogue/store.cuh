@@ -36,14 +36,16 @@ DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], uint3
         const int64_t r = min_of(row + half * 8, args.m - 1);
         const char* c_row = static_cast<const char*>(args.c) + r * args.c_stride_m * output_bytes(kConfig.dtype);
         float2 c[kConfig.block_n / 8];
+        const uint32_t first = n_idx + lane % 4 * 2;
+        // One branch around all loads: within the loop the compiler would make it predicates, and hold both sides' addresses.
+        if (interior) {
 #pragma unroll
-        for (int i = 0; i < kConfig.block_n / 8; ++i) {
-            const uint32_t column = n_idx + i * 8 + lane % 4 * 2;
-            if (interior)
-                c[i] = load_c_pair<kConfig.dtype>(c_row, column);
-            else
-                c[i] = {load_c<kConfig.dtype>(c_row, min_of(column, args.n - 1)),
-                        load_c<kConfig.dtype>(c_row, min_of(column + 1, args.n - 1))};
+            for (int i = 0; i < kConfig.block_n / 8; ++i) c[i] = load_c_pair<kConfig.dtype>(c_row, first + i * 8);
+        } else {
+#pragma unroll
+            for (int i = 0; i < kConfig.block_n / 8; ++i)
+                c[i] = {load_c<kConfig.dtype>(c_row, min_of(first + i * 8, args.n - 1)),
+                        load_c<kConfig.dtype>(c_row, min_of(first + i * 8 + 1, args.n - 1))};
         }
 #pragma unroll
         for (int i = 0; i < kConfig.block_n / 8; ++i) {

@@ -183,18 +183,6 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
 }
 
-// Adds C to a wave, some columns at a time: beside 128 sums a thread has registers for 64 columns of C.
-template <Bf16GemmConfig kConfig>
-DG_DEVICE void add_c_in_parts(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kConfig.block_n / 2], uint32_t row,
-                              uint32_t n_idx) {
-    constexpr bool kFull = Bf16GemmContext<kConfig>::kWaves * kConfig.block_n > 192;
-    constexpr int kColumns = kFull && kConfig.block_n % 64 == 0 ? 64 : kConfig.block_n;
-    constexpr StoreConfig kPart{kConfig.d_dtype, kColumns, kColumns, 1, Grouping::kDense};
-#pragma unroll
-    for (int first = 0; first < kConfig.block_n; first += kColumns)
-        add_c<kPart>(ctx.args, reinterpret_cast<float (&)[kColumns / 2]>(sums[first / 2]), row, n_idx + first, ctx.lane);
-}
-
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     using Context = Bf16GemmContext<kConfig>;
@@ -208,7 +196,8 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
         if constexpr (kConfig.has_c)
 #pragma unroll
             for (int wave = 0; wave < Context::kWaves; ++wave)
-                add_c_in_parts<kConfig>(ctx, sums[wave], tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, tile.n_idx);
+                add_c<store_config(kConfig)>(ctx.args, sums[wave], tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM,
+                                             tile.n_idx, ctx.lane);
         store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
                                           tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);
     }

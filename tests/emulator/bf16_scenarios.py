@@ -1,0 +1,84 @@
+"""BF16 GEMMs through the real kernel, the emulator being the driver: prints a digest of every D. Wrong results raise."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from deep_gemm import _C
+from deep_gemm.testing import assert_bitwise_equal, calc_diff
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from bf16_cases import BF16, CASES, CONFIGS, F32, LAYOUTS, Case, config, make_problem  # noqa: E402
+
+
+def digest(d: torch.Tensor) -> str:
+    """SHA-256 of the elements."""
+    return hashlib.sha256(d.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()
+
+
+def outside_is_untouched(problem) -> bool:
+    """Whether the gaps between D's rows still hold what they held."""
+    (m, n), pitch = problem.d.shape, problem.d.stride(0)
+    return bool(problem.d.as_strided((m, pitch), (pitch, 1))[:, n:].isnan().all())
+
+
+def cases() -> dict:
+    """Every layout, tail, output and form of C: exact operands to the bit, random ones near FP64."""
+    digests = {}
+    for case in CASES:
+        exact, random = make_problem(case, exact=True), make_problem(case)
+        expected = exact.reference().float().to(case.dtype)
+        assert_bitwise_equal(exact.run().contiguous(), expected, str(case))
+        expected = random.reference()
+        assert float(calc_diff(random.run(), expected)) < 1e-5, str(case)
+        assert outside_is_untouched(random), str(case)
+        digests[str(case)] = digest(random.d)
+    return digests
+
+
+def majors_of(layout: str) -> dict:
+    """The majors that operands of a layout have when they are contiguous."""
+    return {"a_major": "mn" if layout[0] == "t" else "k", "b_major": "mn" if layout[1] == "n" else "k"}
+
+
+def configs() -> dict:
+    """One problem of each layout under every kind of config: shape -> config -> digest."""
+    digests: dict = {}
+    for layout in LAYOUTS:
+        for dtype, c in ((BF16, "none"), (F32, "apart")):
+            case = Case(layout, 300, 200, 208, dtype, c)
+            kinds = {**majors_of(layout), "d_dtype": "bf16" if dtype == BF16 else "f32", "has_c": c != "none"}
+            for change in CONFIGS:
+                _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(**kinds, **change), **kinds)
+                digests.setdefault(str(case), {})[str(change)] = digest(make_problem(case).run())
+    _C.forget_bf16_gemm_plans()
+    return {f"configs {case}": found for case, found in digests.items()}
+
+
+def rows() -> dict:
+    """The first rows of products of growing M, in layouts of both majors: one digest for each M."""
+    digests: dict = {}
+    for layout in LAYOUTS:
+        whole = make_problem(Case(layout, 330, 136, 264))
+        for m in (1, 2, 64, 65, 130, 330):
+            part = make_problem(Case(layout, m, 136, 264))
+            left = whole.left[:m].to(BF16)
+            part.a.copy_(left.t() if layout[0] == "t" else left)
+            part.b.copy_(whole.b)
+            digests.setdefault(f"rows {layout}", {})[str(m)] = digest(part.run()[:1])
+    return digests
+
+
+if __name__ == "__main__":
+    found = {"cases": cases(), **configs(), **rows()}
+    library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
+    library.dg_emulator_statistics.restype = ctypes.c_char_p
+    assert json.loads(library.dg_emulator_statistics())["mma_instructions"] > 0, "the reference ran instead"
+    print(json.dumps(found))

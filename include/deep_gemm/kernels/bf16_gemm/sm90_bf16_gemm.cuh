@@ -53,8 +53,8 @@ struct Bf16GemmContext {
     DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
-    // This math thread's first row of a tile.
-    DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
+    // This math thread's first row of a wave.
+    DG_DEVICE uint32_t row_in_wave() const { return warp % 4 * 16 + lane / 4; }
 };
 
 // One CTA's share of an operand's tile: `rank` of those that share it.
@@ -183,6 +183,19 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
 }
 
+// Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
+template <Bf16GemmConfig kConfig, int kWaves>
+DG_DEVICE void add_c_to_tile(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kWaves][kConfig.block_n / 2],
+                             const Tile& tile) {
+    if (tile.n_idx >= ctx.args.n) return;
+#pragma unroll
+    for (int wave = 0; wave < kWaves; ++wave) {
+        const uint32_t wave_row = tile.m_idx + (ctx.warp / 4 * kWaves + wave) * kWgmmaM;
+        if (wave_row < ctx.args.m)
+            add_c<store_config(kConfig)>(ctx.args, sums[wave], wave_row + ctx.row_in_wave(), tile.n_idx, ctx.lane);
+    }
+}
+
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     using Context = Bf16GemmContext<kConfig>;
@@ -193,11 +206,7 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     for (Tile tile; schedule.next(tile);) {
         float sums[Context::kWaves][kConfig.block_n / 2];
         multiply_tile<kConfig>(ctx, cursor, sums);
-        if constexpr (kConfig.has_c)
-#pragma unroll
-            for (int wave = 0; wave < Context::kWaves; ++wave)
-                add_c<store_config(kConfig)>(ctx.args, sums[wave], tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM,
-                                             tile.n_idx, ctx.lane);
+        if constexpr (kConfig.has_c) add_c_to_tile<kConfig>(ctx, sums, tile);
         store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
                                           tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);
     }

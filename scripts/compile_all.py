@@ -75,6 +75,7 @@ KINDS = (
     {"d_dtype": "f32", "has_c": True},
     {"grouping": "contiguous", "num_groups": 8},
     {"grouping": "masked", "num_groups": 8},
+    {"grouping": "psum", "num_groups": 8},
 )
 
 

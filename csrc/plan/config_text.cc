@@ -27,6 +27,7 @@ constexpr Word<Grouping> kGroupingWords[] = {
     {Grouping::kDense, "dense", "Grouping::kDense"},
     {Grouping::kContiguous, "contiguous", "Grouping::kContiguous"},
     {Grouping::kMasked, "masked", "Grouping::kMasked"},
+    {Grouping::kPsum, "psum", "Grouping::kPsum"},
 };
 // Only what a GEMM writes.
 constexpr Word<Dtype> kDtypeWords[] = {{Dtype::kBf16, "bf16", "Dtype::kBf16"},
@@ -117,6 +118,9 @@ std::string describe(const Fp8GemmShape& shape) {
         text += fmt::format(" contiguous groups={} alignment={}", groups.count, groups.alignment);
     if (groups.grouping == Grouping::kMasked)
         text += fmt::format(" masked groups={} expected_m={}", groups.count, groups.expected_m);
+    if (groups.grouping == Grouping::kPsum)
+        text += fmt::format(" psum groups={} expected_m={} alignment={}", groups.count, groups.expected_m,
+                            groups.alignment);
     return text;
 }
 

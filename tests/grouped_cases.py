@@ -136,12 +136,12 @@ class GroupedProblem:
         b = (self.b, self.sfb) if case.letters == "nt" else (self.b.transpose(1, 2), self.sfb.transpose(1, 2))
         shared = ((one(self.a), one(self.sfa)), b, one(self.d), self.layout)
         options = (case.recipe, None, None, "nk", False)
+        hint = case.expected_m if expected_m is None else expected_m
         if case.kind == "masked":
-            hint = case.expected_m if expected_m is None else expected_m
             _C.m_grouped_fp8_gemm_nt_masked(*shared, hint, *options)
         else:
             function = getattr(_C, f"m_grouped_fp8_gemm_{case.letters}_contiguous")
-            psum = (True, case.zero_padding, expected_m) if case.kind == "psum" else (False, True, None)
+            psum = (True, case.zero_padding, hint) if case.kind == "psum" else (False, True, None)
             function(*shared, *options, *psum, case.alignment)
         return self.d
 

@@ -1,9 +1,7 @@
 // Schedules of layouts with an entry a group (masked, psum): for each group the tiles that hold its rows, group after group;
 // how many there are is read on the device. What an entry means is a policy, `Rows`:
-//   look_at(groups, group, m)   this lane keeps the rows of `group`; none if there is no such group
-//   mine(groups, m)             those rows
-//   of(lane, groups, m)         the rows that another lane keeps; all lanes ask together
-//   kOrder                      the order of the tiles of a group
+//   of(groups, group, m)   the rows of a group that exists
+//   kOrder                 the order of the tiles of a group
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -11,8 +9,6 @@
 #include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {
-
-inline constexpr uint32_t kAllLanes = 0xffffffff;
 
 // Rows of D that belong to a group: [first, end) have a product, [end, stored_end) are padding that is written as zeros.
 struct GroupRows {
@@ -24,8 +20,9 @@ enum class TileOrder : uint8_t {
     kBanded,  // as a matrix of its own
 };
 
-// Every lane of a warp walks it together. Groups are looked at 32 at a time: lane l keeps the rows of group `first_ + l` and
-// the number of cluster tiles up to its end. Clusters lie along N: their CTAs share rows, hence the group.
+// Every lane of a warp walks it together. Groups are looked at 32 at a time: lane l keeps the number of cluster tiles up to
+// the end of group `first_ + l`. The rows of a tile's group are read again: that costs math warps no register between tiles.
+// Clusters lie along N: their CTAs share rows, hence the group.
 template <int kBlockM, int kBlockN, int kClusterN, typename Rows>
 class GroupWalk {
   public:
@@ -48,7 +45,7 @@ class GroupWalk {
             ends_later = __ballot_sync(kAllLanes, index_ < tiles_end_);
         }
         const uint32_t lane = __ffs(ends_later) - 1;
-        const GroupRows rows = rows_.of(lane, groups_, m_);
+        const GroupRows rows = Rows::of(groups_, first_ + lane, m_);
         const uint32_t m_tiles = ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM);
         const uint32_t within = index_ - (__shfl_sync(kAllLanes, tiles_end_, lane) - m_tiles * n_tiles_);
         const TileCoord at = coord(within, m_tiles);
@@ -62,6 +59,8 @@ class GroupWalk {
     }
 
   private:
+    static constexpr uint32_t kAllLanes = 0xffffffff;
+
     DG_DEVICE TileCoord coord(uint32_t within, uint32_t m_tiles) const {
         if constexpr (Rows::kOrder == TileOrder::kBanded)
             return BandRaster{m_tiles, n_tiles_, raster_.group, raster_.bands_along_n}.tile(within);
@@ -72,9 +71,8 @@ class GroupWalk {
     DG_DEVICE void look_at(uint32_t first) {
         const uint32_t lane = ptx::lane_id();
         first_ = first;
-        rows_.look_at(groups_, first + lane, m_);
-        const GroupRows mine = rows_.mine(groups_, m_);
-        tiles_end_ = ceil_div<uint32_t>(mine.stored_end - mine.first, kBlockM) * n_tiles_;
+        const GroupRows rows = first + lane < groups_.count ? Rows::of(groups_, first + lane, m_) : GroupRows{0, 0, 0};
+        tiles_end_ = ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM) * n_tiles_;
 #pragma unroll
         for (uint32_t distance = 1; distance < 32; distance *= 2) {
             const uint32_t below = __shfl_up_sync(kAllLanes, tiles_end_, distance);
@@ -88,7 +86,6 @@ class GroupWalk {
     uint32_t index_;  // of the cluster's next tile, counted from the start of the 32 groups
     uint32_t rank_n_;
     uint32_t first_;
-    Rows rows_;
     uint32_t tiles_end_;
 };
 

@@ -70,8 +70,7 @@ Fp8GemmProblem check_fp8_gemm(const ContiguousFp8GemmCall& call, int arch_major)
     const bool psum = call.use_psum_layout;
     const int64_t hint = checked_hint(call);
     check_alignment(call.alignment);
-    Fp8GemmProblem problem =
-        check_operands(call, psum ? Grouping::kPsum : Grouping::kContiguous, arch_major);
+    Fp8GemmProblem problem = check_operands(call, psum ? Grouping::kPsum : Grouping::kContiguous, arch_major);
     const Entries ends{{problem.groups.count, "G"}, "the end row of each group, with use_psum_layout"};
     const Entries ids{{problem.m, "M"}, "a group for each row of a"};
     check_layout(call.grouped_layout, "grouped_layout", psum ? ends : ids, call.d);

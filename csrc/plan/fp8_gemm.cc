@@ -26,8 +26,8 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
              shape.groups.count, shape.groups.expected_m);
     const Grouping grouping = shape.groups.grouping;
     const bool aligned = grouping == Grouping::kContiguous || grouping == Grouping::kPsum;
-    DG_CHECK(!aligned || shape.groups.alignment > 0,
-             "alignment: expected a positive number of rows, got {}", shape.groups.alignment);
+    DG_CHECK(!aligned || shape.groups.alignment > 0, "alignment: expected a positive number of rows, got {}",
+             shape.groups.alignment);
 }
 
 // Tiles of `rows` rows, whatever the layout says.

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch  # noqa: E402
 
 import deep_gemm  # noqa: E402
+from deep_gemm import _C  # noqa: E402
 from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked, psum, psum_rows  # noqa: E402
 
 BITS = [
@@ -113,12 +114,27 @@ def zero_padding_writes_no_wave_of_padding() -> None:
             assert torch.equal(d[padding], torch.zeros_like(d[padding]) if zeros else before[padding])
 
 
+def tall_tiles_stay_in_their_group() -> None:
+    """Tiles taller than the alignment: rows of theirs behind a group's aligned end belong to the next, or to nobody."""
+    for zeros, height in ((True, 128), (False, 128), (True, 192), (False, 192)):
+        case = psum((64, 1, 130, 0, 63), 136, 272, alignment=64, m=500, zero_padding=zeros)
+        shape = {"grouping": "psum", "num_groups": case.groups, "expected_m": case.expected_m, "alignment": case.alignment}
+        choice = _C.explain_fp8_gemm(case.m, case.n, case.k, **shape)
+        plans = [choice["best"], *choice["runners_up"]]
+        config = next(plan["config"] for plan in plans if plan["config"]["block_m"] == height)
+        _C.pin_fp8_gemm_config(case.m, case.n, case.k, 0, config=config, **shape)
+        problem = make_grouped(case)
+        problem.run()
+        problem.check(exact=False)
+        _C.forget_fp8_gemm_plans()
+
+
 CASE_SHARDS = 4
 SCENARIOS = {f"cases_{i}": lambda i=i: cases(i, CASE_SHARDS) for i in range(CASE_SHARDS)}
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
-    ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding,
+    ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

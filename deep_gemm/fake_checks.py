@@ -200,7 +200,9 @@ def check_m_grouped_contiguous(
     compiled_dims: str,
     disable_ue8m0_cast: bool,
     use_psum_layout: bool,
-    *psum_options: Any,
+    ensure_zero_padding: bool,
+    expected_m_for_psum_layout: Optional[int],
+    alignment: int,
 ) -> None:
     """The refusals of `m_grouped_fp8_gemm_<layout>_contiguous` that need no data. Raises DeepGemmError."""
     expect_compiled_dims(compiled_dims)
@@ -210,6 +212,9 @@ def check_m_grouped_contiguous(
         b = (b[0].transpose(1, 2), b[1].transpose(1, 2))
     expect_grouped_operands(a, b, d, (recipe, recipe_a, recipe_b))
     expect_dtype(grouped_layout, "grouped_layout", (torch.int32,))
+    if expected_m_for_psum_layout is not None and not use_psum_layout:
+        got = expected_m_for_psum_layout
+        raise DeepGemmError(f"expected_m_for_psum_layout: expected None without use_psum_layout, got {got}; leave it out")
     length, meaning = (b[0].shape[0], "[G]") if use_psum_layout else (a[0].shape[0], "[M]")
     expect_shape(grouped_layout, "grouped_layout", (length,), meaning)
 

@@ -94,21 +94,28 @@ def is_integers(value: Any, count: int) -> bool:
 @dataclass(frozen=True)
 class Groups:
     """What of the groups of a grouped GEMM may choose a kernel: their number, the rows expected in one (masked; 0: nobody
-    knows), the alignment of their starts (contiguous; None: what is set now)."""
+    knows), the alignment of their starts (contiguous; None: what is set now), whether calls of a contiguous one pass ends
+    (`use_psum_layout`), then with rows expected, too."""
 
     count: int = 1
     expected_m: Extent = 0
     alignment: Optional[int] = None
+    psum: bool = False
 
     def planning(self, op: str) -> List[Dict[str, Any]]:
         """The planner's keywords for `op`, one entry for each expected M; none of the groups' where `op` has none."""
         grouping = next((word for word in ("contiguous", "masked") if op_name(op).endswith(word)), "dense")
+        if self.psum and grouping != "contiguous":
+            raise DeepGemmError(f"use_psum_layout: only m_grouped_fp8_gemm_*_contiguous has such a layout, got {op!r}; leave it out")
         if grouping == "dense":
             return [{}]
         common = {"grouping": grouping, "num_groups": extents(self.count, "num_groups")[0]}
         if grouping == "contiguous":
             alignment = self.alignment or get_mk_alignment_for_contiguous_layout()
-            return [{**common, "alignment": extents(alignment, "alignment")[0]}]
+            common["alignment"] = extents(alignment, "alignment")[0]
+            if not self.psum:
+                return [common]
+            common["grouping"] = "psum"
         hints = [self.expected_m] if isinstance(self.expected_m, int) else list(self.expected_m)
         if not hints or not all(isinstance(hint, int) and hint >= 0 for hint in hints):
             raise DeepGemmError(f"expected_m: expected an integer of 0 or more, or several, got {self.expected_m!r}")
@@ -193,6 +200,7 @@ def compile(
     num_groups: int = 1,
     expected_m: Extent = 0,
     alignment: Optional[int] = None,
+    use_psum_layout: bool = False,
     sm_count: int = 0,
     image: str = "cubin",
     jobs: Optional[int] = None,
@@ -212,8 +220,9 @@ def compile(
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
         accumulate: for calls with `c`.
         num_groups: G of a grouped operation.
-        expected_m: of a masked one, as of the call; one value or several.
+        expected_m: of a masked one, or with `use_psum_layout`, as of the call (0 for None); one value or several.
         alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
+        use_psum_layout: for calls of a contiguous one that pass it.
         sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
         image: "cubin", or "ptx" for an emulated driver.
         jobs: threads; None for one a processor.
@@ -227,7 +236,7 @@ def compile(
     """
     if jobs is not None and not (isinstance(jobs, int) and jobs > 0):
         raise DeepGemmError(f"jobs: expected a positive number of threads or None, got {jobs!r}; leave it out for one a processor")
-    groups = Groups(num_groups, expected_m, alignment).planning(op)
+    groups = Groups(num_groups, expected_m, alignment, use_psum_layout).planning(op)
     target = target_of(arch, sm_count, image)
     options = planning_options(target, recipe, out, accumulate)
     if "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):

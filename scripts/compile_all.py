@@ -79,6 +79,7 @@ KINDS = (
     {"d_dtype": "f32", "has_c": True},
     {"grouping": "contiguous", "num_groups": 8},
     {"grouping": "masked", "num_groups": 8},
+    {"grouping": "psum", "num_groups": 8},
 )
 
 BF16_KINDS = ({"d_dtype": "bf16"}, {"d_dtype": "bf16", "has_c": True}, {"d_dtype": "f32", "has_c": True})

@@ -78,6 +78,11 @@ def d_over(field: str):
     return spoil
 
 
+def psum_call(**changes):
+    """The call with a layout of ends, and `changes`."""
+    return put(**{"use_psum_layout": True, "layout": torch.tensor([100, 128, 256], dtype=torch.int32), **changes})
+
+
 EITHER = [
     Case("a_bf16", of_dtype("a", BF16), ("a: ", "torch.float8_e4m3fn", "torch.bfloat16")),
     Case("a_fp4", of_dtype("a", torch.int8), ("a: ", "FP4", "SM100")),
@@ -134,7 +139,12 @@ CONTIGUOUS = [
         ),
         ("b: ", "stride 1 along K", "got 136"),
     ),
-    Case("psum", put(use_psum_layout=True), ("use_psum_layout: ", "False", "not built yet")),
+    Case("psum_of_rows", put(use_psum_layout=True), ("grouped_layout: ", "[3] ([G])", "[256]", "use_psum_layout")),
+    Case("psum_short", psum_call(layout=torch.tensor([1, 128], dtype=torch.int32)), ("grouped_layout: ", "[3]", "[2]")),
+    Case("psum_i64", psum_call(layout=torch.tensor([1, 128, 256])), ("grouped_layout: ", "torch.int32", "torch.int64")),
+    Case("psum_hint_negative", psum_call(expected_m_for_psum_layout=-1), ("expected_m_for_psum_layout: ", "0 or more", "-1")),
+    Case("psum_alignment_96", psum_call(alignment=96), ("alignment: ", "multiple of 64", "got 96")),
+    Case("psum_d_over_layout", both(psum_call(), d_over("layout")), ("d: ", "overlap with grouped_layout")),
     Case("psum_hint", put(expected_m_for_psum_layout=7), ("expected_m_for_psum_layout: ", "None", "got 7")),
     Case("psum_hint_word", put(expected_m_for_psum_layout="7"), ("expected_m_for_psum_layout must be an integer", "'7'")),
     Case("alignment_16", put(alignment=16), ("alignment: ", "multiple of 64", "got 16", "set_mk_alignment")),
@@ -192,6 +202,10 @@ GOOD_GROUPED_CALLS = [
     (good_masked, Case("parts", put(recipe_a=(1, 128), recipe_b=(128, 128)))),
     (good_contiguous, Case("alignment_64", put(alignment=64))),
     (good_contiguous, Case("alignment_256", put(alignment=256))),
+    (good_contiguous, Case("psum", psum_call())),
+    (good_contiguous, Case("psum_hint_0", psum_call(expected_m_for_psum_layout=0))),
+    (good_contiguous, Case("psum_hint_beyond", psum_call(expected_m_for_psum_layout=10**12))),
+    (good_contiguous, Case("psum_alignment_beyond", psum_call(alignment=2**40))),
     (good_contiguous, Case("b_of_bigger_buffer", strided("b", (G, N, K), (N * (K + 16) + 32, K + 16, 1)))),
     (
         good_contiguous,

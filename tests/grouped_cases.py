@@ -20,7 +20,8 @@ GUARD = 0x5A  # every byte of D's buffer before a call
 @dataclass(frozen=True)
 class GroupedCase:
     """One call. `rows`: contiguous: (group, rows) runs, each padded to the alignment, -1 for rows of no group; masked: the
-    wanted rows of each group. `cut`: rows that the last aligned block lacks. `m`: capacity of a masked group.
+    wanted rows of each group; psum: rows of each group, one of 0 or less ends so many rows before it would start. `cut`: rows
+    that the last aligned block lacks. `m`: capacity of a masked group, all rows of psum (0: to the last aligned end).
     `arrangement` of A and D: packed, gaps (between groups, and between rows) or interleaved (a row of each group in turn).
     `sfa`: row, mn, aligned (pitch a multiple of 4)."""
 
@@ -38,11 +39,14 @@ class GroupedCase:
     expected_m: int = 64
     alignment: int = 128
     nan_padding: bool = True
+    zero_padding: bool = True  # psum: ensure_zero_padding
 
     def __str__(self) -> str:
         rows = "_".join("x".join(map(str, run)) if isinstance(run, tuple) else str(run) for run in self.rows[:8])
         scaling = "1d2d" if self.recipe[1] == 128 else "1d1d"
         more = f"-of{self.m}" if self.kind == "masked" else f"-cut{self.cut}-by{self.alignment}"
+        if self.kind == "psum":
+            more = f"-of{self.m}-by{self.alignment}{'' if self.zero_padding else '-free'}"
         return f"{self.kind}-g{self.groups}-{rows}{more}-{self.n}x{self.k}-{scaling}-{self.sfa}-{self.arrangement}-{self.letters}"
 
 
@@ -52,6 +56,29 @@ def layout_of(case: GroupedCase) -> torch.Tensor:
     for group, rows in case.rows:
         ids += [group] * rows + [-1] * (-rows % case.alignment)
     return torch.tensor(ids[: len(ids) - case.cut], dtype=torch.int32)
+
+
+@dataclass(frozen=True)
+class PsumRows:
+    """Of a psum case: the end of each group, and the (first, end, next aligned row) of those with rows."""
+
+    ends: list
+    spans: dict
+    m: int
+
+
+def psum_rows(case: GroupedCase) -> PsumRows:
+    """The rows of a psum case."""
+    ends, spans, start = [], {}, 0
+    for group, rows in enumerate(case.rows):
+        ends.append(start + rows)
+        following = ceil_div(ends[-1], case.alignment) * case.alignment
+        if rows > 0:
+            spans[group] = (start, start + rows, following)
+        assert following >= start, "a group may not end before an earlier block"
+        start = following
+    m = case.m or start
+    return PsumRows(ends, {g: (a, b, min(c, m)) for g, (a, b, c) in spans.items()}, m)
 
 
 def arranged(groups: int, rows: int, columns: int, dtype: torch.dtype, arrangement: str) -> torch.Tensor:
@@ -109,12 +136,13 @@ class GroupedProblem:
         b = (self.b, self.sfb) if case.letters == "nt" else (self.b.transpose(1, 2), self.sfb.transpose(1, 2))
         shared = ((one(self.a), one(self.sfa)), b, one(self.d), self.layout)
         options = (case.recipe, None, None, "nk", False)
+        hint = case.expected_m if expected_m is None else expected_m
         if case.kind == "masked":
-            hint = case.expected_m if expected_m is None else expected_m
             _C.m_grouped_fp8_gemm_nt_masked(*shared, hint, *options)
         else:
             function = getattr(_C, f"m_grouped_fp8_gemm_{case.letters}_contiguous")
-            function(*shared, *options, False, True, None, case.alignment)
+            psum = (True, case.zero_padding, hint) if case.kind == "psum" else (False, True, None)
+            function(*shared, *options, *psum, case.alignment)
         return self.d
 
     def selections(self):
@@ -122,6 +150,11 @@ class GroupedProblem:
         if self.case.kind == "masked":
             for group, count in enumerate(self.layout.tolist()):
                 yield group, torch.arange(count), group
+        elif self.case.kind == "psum":
+            for group, (first, end, following) in psum_rows(self.case).spans.items():
+                yield 0, torch.arange(first, end), group
+                if self.case.zero_padding:
+                    yield 0, torch.arange(end, following), -1
         else:
             for group in sorted(set(self.layout.tolist())):
                 yield 0, (self.layout.cpu() == group).nonzero()[:, 0], group
@@ -129,6 +162,9 @@ class GroupedProblem:
     def check(self, exact: bool) -> None:
         """D against FP64 (bit for bit if `exact`), rows of no group zero, every other byte of the buffer as it was."""
         d, written = self.d.cpu(), guarded_like(self.d)
+        if self.case.kind == "psum" and not self.case.zero_padding:
+            for _, end, following in psum_rows(self.case).spans.values():
+                written[0, end:following] = d[0, end:following]  # whatever it is
         for matrix, rows, group in self.selections():
             got = d[matrix, rows]
             written[matrix, rows] = got
@@ -157,18 +193,31 @@ def with_rows_of_nan(a: torch.Tensor, sfa: torch.Tensor, unwanted: torch.Tensor)
     sfa[unwanted & (torch.arange(sfa.shape[1]) % 2 == 1)] = math.inf
 
 
+def rows_of(case: GroupedCase) -> tuple[int, int, torch.Tensor, torch.Tensor]:
+    """(matrices of A, rows of each, the layout, which rows [matrices, rows] are padding)."""
+    if case.kind == "masked":
+        counts = torch.tensor(case.rows, dtype=torch.int32)
+        return case.groups, case.m, counts, torch.arange(case.m) >= counts[:, None]
+    if case.kind == "contiguous":
+        layout = layout_of(case)
+        return 1, layout.numel(), layout, (layout < 0)[None]
+    rows = psum_rows(case)
+    unwanted = torch.ones(1, rows.m, dtype=torch.bool)
+    for first, end, _ in rows.spans.values():
+        unwanted[:, first:end] = False
+    return 1, rows.m, torch.tensor(rows.ends, dtype=torch.int32), unwanted
+
+
 def make_grouped(case: GroupedCase) -> GroupedProblem:
     """The problem of a case on the CPU."""
     masked, blocks = case.kind == "masked", ceil_div(case.k, 128)
-    layout = torch.tensor(case.rows, dtype=torch.int32) if masked else layout_of(case)
-    matrices, m = (case.groups, case.m) if masked else (1, layout.numel())
+    matrices, m, layout, unwanted = rows_of(case)
     a = arranged(matrices, m, case.k, FP8, case.arrangement)
     sfa = torch.empty(matrices, m, blocks)
     for i in range(matrices):
         a[i].copy_(random_fp8(m, case.k, seed=i))
         sfa[i] = random_scales(m, blocks, seed=1000 + i)
     if case.nan_padding:
-        unwanted = torch.arange(m) >= layout[:, None] if masked else (layout < 0)[None]
         with_rows_of_nan(a, sfa, unwanted)
     b = arranged(case.groups, case.n, case.k, FP8, "gaps" if case.arrangement == "gaps" else "packed")
     sfb = torch.empty(case.groups, ceil_div(case.n, case.recipe[1]), blocks)
@@ -185,6 +234,10 @@ def contiguous(groups: int, rows: tuple, n: int, k: int, **options) -> GroupedCa
 
 def masked(counts: tuple, m: int, n: int, k: int, **options) -> GroupedCase:
     return GroupedCase("masked", len(counts), counts, n, k, m=m, **options)
+
+
+def psum(rows: tuple, n: int, k: int, **options) -> GroupedCase:
+    return GroupedCase("psum", len(rows), rows, n, k, **options)
 
 
 RAGGED = ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1))
@@ -223,9 +276,37 @@ CASES = [
     masked((0, 0), 0, 136, 256),
     masked((3, 4), 16, 0, 256),
 ]
+ENDS = (70, 0, 128, -5, 129, 1, 0)
+PSUM_CASES = [
+    psum(ENDS, 136, 400),
+    psum(ENDS, 136, 400, zero_padding=False),
+    psum(ENDS, 136, 400, recipe=PER_ROW, sfa="row", m=700),
+    psum(ENDS, 100, 256, arrangement="gaps", sfa="mn", m=513),
+    psum(ENDS, 264, 128, letters="nn", m=900, zero_padding=False),
+    psum((5,), 72, 16, m=5),
+    psum((5,), 72, 16, m=40, zero_padding=False),
+    psum((0, 0, 0), 136, 256, m=300),
+    psum((0, 0, 200), 40, 384, m=300),
+    psum((64, 1, 65, 0, 63), 264, 272, alignment=64, m=400),
+    psum((64, 1, 65, 0, 63), 136, 272, alignment=64, zero_padding=False, arrangement="gaps", m=321),
+    psum((250, 1, 300), 200, 144, alignment=320, recipe=PER_ROW, m=1000),
+    psum((1, 300, 30), 136, 128, alignment=256, m=900),
+    psum((1, 300, 30), 136, 128, alignment=256, m=900, zero_padding=False),
+    psum((100,), 136, 128, alignment=2**40 * 64, m=130),
+    psum((1, 0) * 20 + (70, -3), 72, 128, alignment=64, expected_m=1),
+    psum((0,) * 37 + (9, 0, 66), 40, 144, m=300, zero_padding=False),
+    psum((0,) * 70, 40, 144, m=64),
+    psum(ENDS, 136, 0, m=700),
+    psum(ENDS, 136, 0, recipe=PER_ROW, zero_padding=False, m=700),
+    psum((), 136, 256, m=64),
+    psum((100, 20), 0, 256),
+]
+CASES += PSUM_CASES
 # Wide enough for the planner to take wide tiles and clusters.
 WIDE_CASES = [
     contiguous(4, ((0, 500), (1, 1), (3, 640), (-1, 100), (2, 400)), 1032, 400, cut=20),
     masked((100, 128, 0, 65), 128, 1032, 400, expected_m=100),
     masked((300, 120, 257), 400, 776, 272, expected_m=260),
+    psum((500, 0, 640, 1, 400), 1032, 400, m=1800),
+    psum((300, 120, 257), 776, 272, zero_padding=False, alignment=64),
 ]

@@ -43,9 +43,9 @@ GroupShape groups_from(const py::dict& keywords) {
     GroupShape groups;
     parse("grouping", py::cast<std::string>(keywords["grouping"]), groups.grouping);
     from_python("num_groups", keywords["num_groups"], groups.count);
-    if (groups.grouping == Grouping::kMasked)
+    if (has_entry_per_group(groups.grouping))
         from_python("expected_m", keywords["expected_m"], groups.expected_m);
-    if (groups.grouping == Grouping::kContiguous)
+    if (groups.grouping == Grouping::kContiguous || groups.grouping == Grouping::kPsum)
         from_python("alignment", keywords["alignment"], groups.alignment);
     return groups;
 }
@@ -126,7 +126,7 @@ void register_plan(py::module_& m) {
           "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, arch "
           "(overrides of the "
           "H200's numbers), config (run this one instead of the best); grouping ('dense', 'contiguous', "
-          "'masked') with num_groups, expected_m (masked) and alignment (contiguous).");
+          "'masked', 'psum') with num_groups, expected_m (masked, psum) and alignment (contiguous, psum).");
     m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
           "plan_fp8_gemm.");

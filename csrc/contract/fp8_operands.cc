@@ -141,6 +141,7 @@ const Forms& forms_of(Grouping grouping) {
         case Grouping::kDense:
             return kDenseForms;
         case Grouping::kContiguous:
+        case Grouping::kPsum:
             return kContiguousForms;
         case Grouping::kMasked:
             return kMaskedForms;

@@ -11,13 +11,21 @@ namespace deep_gemm::contract {
 
 namespace {
 
-// One int32 of `count`, adjacent ones, each of which says something of a row or a group.
-void check_layout(const TensorView& layout, std::string_view name, const Extent& count, const TensorView& d) {
+// An entry of a layout: how many there are, and what it says.
+struct Entries {
+    Extent count;
+    std::string_view meaning;
+};
+
+// Adjacent int32s, each of which says something of a row or a group.
+void check_layout(const TensorView& layout, std::string_view name, const Entries& entries,
+                  const TensorView& d) {
+    const Extent& count = entries.count;
     const std::array<Extent, 1> shape{count};
     expect(layout, name)
         .rank(1, count.letter == "M" ? "[M]" : "[G]")
         .dtype({Dtype::kI32}, "convert it with .int()")
-        .shape(shape, count.letter == "M" ? "a group for each row of a" : "a count of rows for each group")
+        .shape(shape, entries.meaning)
         .rows_contiguous(count.letter)
         .base_aligned(sizeof(int32_t));
     check_apart(layout, name, d);
@@ -32,14 +40,15 @@ void check_alignment(int64_t alignment) {
                kWgmmaM, alignment);
 }
 
-void check_psum(const ContiguousFp8GemmCall& call) {
-    if (call.use_psum_layout)
-        refuse("use_psum_layout",
-               "False, got True: layouts of group ends are not built yet; pass the group of each row, int32 "
-               "[M]");
-    if (call.expected_m_for_psum_layout)
-        refuse("expected_m_for_psum_layout", "None without use_psum_layout, got {}; leave it out",
-               *call.expected_m_for_psum_layout);
+// The rows a group is likely to want; 0: nobody knows.
+int64_t checked_hint(const ContiguousFp8GemmCall& call) {
+    const int64_t hint = call.expected_m_for_psum_layout.value_or(0);
+    if (call.expected_m_for_psum_layout && !call.use_psum_layout)
+        refuse("expected_m_for_psum_layout", "None without use_psum_layout, got {}; leave it out", hint);
+    if (hint < 0)
+        refuse("expected_m_for_psum_layout",
+               "the rows a group is likely to have, 0 or more, got {}; it is only a hint", hint);
+    return hint;
 }
 
 }  // namespace
@@ -58,12 +67,17 @@ Device device_of(const MaskedFp8GemmCall& call) {
 
 Fp8GemmProblem check_fp8_gemm(const ContiguousFp8GemmCall& call, int arch_major) {
     device_of(call);
-    check_psum(call);
+    const bool psum = call.use_psum_layout;
+    const int64_t hint = checked_hint(call);
     check_alignment(call.alignment);
-    Fp8GemmProblem problem = check_operands(call, Grouping::kContiguous, arch_major);
-    check_layout(call.grouped_layout, "grouped_layout", {problem.m, "M"}, call.d);
+    Fp8GemmProblem problem = check_operands(call, psum ? Grouping::kPsum : Grouping::kContiguous, arch_major);
+    const Entries ends{{problem.groups.count, "G"}, "the end row of each group, with use_psum_layout"};
+    const Entries ids{{problem.m, "M"}, "a group for each row of a"};
+    check_layout(call.grouped_layout, "grouped_layout", psum ? ends : ids, call.d);
     problem.groups.layout = static_cast<const int32_t*>(call.grouped_layout.data);
     problem.groups.alignment = call.alignment;
+    problem.groups.expected_m = hint;
+    problem.groups.zero_padding = call.ensure_zero_padding;
     return problem;
 }
 
@@ -73,7 +87,8 @@ Fp8GemmProblem check_fp8_gemm(const MaskedFp8GemmCall& call, int arch_major) {
         refuse("expected_m", "the rows a group is likely to want, 0 or more, got {}; it is only a hint",
                call.expected_m);
     Fp8GemmProblem problem = check_operands(call, Grouping::kMasked, arch_major);
-    check_layout(call.masked_m, "masked_m", {problem.groups.count, "G"}, call.d);
+    const Entries counts{{problem.groups.count, "G"}, "a count of rows for each group"};
+    check_layout(call.masked_m, "masked_m", counts, call.d);
     problem.groups.layout = static_cast<const int32_t*>(call.masked_m.data);
     problem.groups.expected_m = call.expected_m;
     return problem;

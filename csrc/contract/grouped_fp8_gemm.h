@@ -10,11 +10,11 @@ namespace deep_gemm::contract {
 
 // a [M,K], b [G,N,K], d [M,N].
 struct ContiguousFp8GemmCall : Fp8Operands {
-    TensorView grouped_layout;  // int32 [M]: the group of each row, or -1
+    TensorView grouped_layout;  // int32 [M]: the group of each row, or -1; psum: [G], the end row of each
     int64_t alignment = 128;    // groups start at multiples of it
     bool use_psum_layout = false;
-    bool ensure_zero_padding = true;
-    std::optional<int64_t> expected_m_for_psum_layout;
+    bool ensure_zero_padding = true;                    // psum: rows between groups become zeros
+    std::optional<int64_t> expected_m_for_psum_layout;  // psum: a guess of a group's rows
 };
 
 // a [G,M,K], b [G,N,K], d [G,M,N].

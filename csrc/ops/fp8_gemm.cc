@@ -13,13 +13,13 @@ namespace deep_gemm::ops {
 
 namespace {
 
-// Whether D is C or zeros, wherever groups begin and end. Which rows of a masked problem are wanted is known
-// on the device alone: there a kernel writes the zeros.
+// Whether D is C or zeros, wherever groups begin and end. Where only the device knows which rows are wanted,
+// a kernel writes the zeros.
 bool has_no_product(const Fp8GemmProblem& p) {
-    return p.groups.grouping != Grouping::kMasked && (p.k == 0 || p.groups.count == 0);
+    return !has_entry_per_group(p.groups.grouping) && (p.k == 0 || p.groups.count == 0);
 }
 
-// Maps have three dimensions where there are groups; A and D of a contiguous problem are one.
+// Maps have three dimensions where there are groups; A and D of contiguous and psum problems are one.
 uint64_t map_groups(const Fp8GemmProblem& p, int64_t groups) {
     return p.groups.grouping == Grouping::kDense ? 0 : static_cast<uint64_t>(groups);
 }
@@ -53,6 +53,14 @@ TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
+// An alignment beyond M leaves room for one group, as M rounded up does; so rows fit 32 bits.
+GroupArgs group_args(const Fp8GemmProblem& p) {
+    const int64_t all_rows = align_up<int64_t>(p.m, kWgmmaM);
+    const auto alignment = static_cast<uint32_t>(min_of(p.groups.alignment, all_rows));
+    return {p.groups.layout, static_cast<uint32_t>(p.groups.count), alignment,
+            p.groups.zero_padding ? alignment : 1};
+}
+
 ScaleArgs scale_args(const ScaleView& s) {
     return {s.data, s.stride_mn, s.stride_k, s.stride_g};
 }
@@ -81,7 +89,7 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .k = static_cast<uint32_t>(p.k),
             .a_slices = slices,
             .raster = ready.raster,
-            .groups = {p.groups.layout, static_cast<uint32_t>(p.groups.count), 0},
+            .groups = group_args(p),
             .output = {p.d, p.d_row_stride, p.d_group_stride}};
 }
 

@@ -26,6 +26,7 @@ constexpr Word<Grouping> kGroupingWords[] = {
     {Grouping::kDense, "dense", "Grouping::kDense"},
     {Grouping::kContiguous, "contiguous", "Grouping::kContiguous"},
     {Grouping::kMasked, "masked", "Grouping::kMasked"},
+    {Grouping::kPsum, "psum", "Grouping::kPsum"},
 };
 constexpr Word<Major> kMajorWords[] = {{Major::kK, "k", "Major::kK"}, {Major::kMn, "mn", "Major::kMn"}};
 // Only what a GEMM writes.
@@ -130,6 +131,9 @@ std::string describe(const Fp8GemmShape& shape) {
         text += fmt::format(" contiguous groups={} alignment={}", groups.count, groups.alignment);
     if (groups.grouping == Grouping::kMasked)
         text += fmt::format(" masked groups={} expected_m={}", groups.count, groups.expected_m);
+    if (groups.grouping == Grouping::kPsum)
+        text += fmt::format(" psum groups={} expected_m={} alignment={}", groups.count, groups.expected_m,
+                            groups.alignment);
     return text;
 }
 

@@ -21,12 +21,12 @@ struct Tiling {
     double outside_bytes;  // operand bytes of tiles that lie wholly outside D
 };
 
-// Wanted rows of masked groups scatter about what is expected: percent of it, for groups that stand for all.
+// Rows that groups want scatter about what is expected: percent of it, for groups that stand for all.
 constexpr int kScatter[] = {70, 85, 100, 115, 130};
 
-// Tiles along M, of all groups. Only masked groups are cut each for itself.
+// Tiles along M, of all groups. Where a layout has an entry a group, each is cut for itself.
 int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
-    if (shape.groups.grouping != Grouping::kMasked) return ceil_div(shape.m, block_m);
+    if (!has_entry_per_group(shape.groups.grouping)) return ceil_div(shape.m, block_m);
     const GroupRows group = group_rows(shape);
     int64_t tiles = 0;
     for (const int percent : kScatter)
@@ -35,7 +35,7 @@ int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
 }
 
 double rows_of_d(const Fp8GemmShape& shape) {
-    if (shape.groups.grouping != Grouping::kMasked) return double(shape.m);
+    if (!has_entry_per_group(shape.groups.grouping)) return double(shape.m);
     const GroupRows group = group_rows(shape);
     return double(group.rows) * double(group.count);
 }
@@ -145,11 +145,13 @@ GroupRows group_rows(const Fp8GemmShape& shape) {
     switch (groups.grouping) {
         case Grouping::kDense:
             break;
-        case Grouping::kContiguous: {
+        case Grouping::kContiguous:
+        case Grouping::kPsum: {
             // No more groups have rows than there are places to start one.
             const int64_t places = ceil_div(shape.m, groups.alignment);
             const int64_t count = std::clamp<int64_t>(groups.count, 1, places);
-            return {ceil_div(shape.m, count), count};
+            const int64_t mean = ceil_div(shape.m, count);
+            return {groups.expected_m == 0 ? mean : std::min(planning_m(groups.expected_m), mean), count};
         }
         case Grouping::kMasked:
             // Nobody knows: all rows are wanted.

@@ -24,15 +24,26 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(shape.groups.count > 0 && shape.groups.expected_m >= 0,
              "groups: planning expects a positive num_groups and an expected_m of 0 or more, got {} and {}",
              shape.groups.count, shape.groups.expected_m);
-    DG_CHECK(shape.groups.grouping != Grouping::kContiguous || shape.groups.alignment > 0,
-             "alignment: expected a positive number of rows, got {}", shape.groups.alignment);
+    const Grouping grouping = shape.groups.grouping;
+    const bool aligned = grouping == Grouping::kContiguous || grouping == Grouping::kPsum;
+    DG_CHECK(!aligned || shape.groups.alignment > 0, "alignment: expected a positive number of rows, got {}",
+             shape.groups.alignment);
 }
 
-// Clusters of a shape's most work: how many rows masked groups want is known on the device alone.
+// Tiles of `rows` rows, whatever the layout says.
+int64_t most_tiles_along_m(const Fp8GemmShape& shape, int64_t rows) {
+    const GroupShape& groups = shape.groups;
+    const int64_t tiles = ceil_div(shape.m, rows);
+    if (groups.grouping == Grouping::kMasked) return groups.count * tiles;
+    if (groups.grouping != Grouping::kPsum) return tiles;
+    // Each group but one may add a part of a tile.
+    return tiles + std::min(groups.count, ceil_div(shape.m, groups.alignment)) - 1;
+}
+
+// Clusters of a shape's most work: how many rows groups want may be known on the device alone.
 int grid_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int cluster = c.cluster_m * c.cluster_n;
-    const int64_t matrices = shape.groups.grouping == Grouping::kMasked ? shape.groups.count : 1;
-    const int64_t clusters = matrices * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+    const int64_t clusters = most_tiles_along_m(shape, int64_t(c.block_m) * c.cluster_m) *
                              ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = resident_clusters(arch.usable_sms, cluster);
     return int(std::min(clusters, slots)) * cluster;

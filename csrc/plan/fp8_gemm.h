@@ -16,8 +16,8 @@ namespace deep_gemm::plan {
 struct GroupShape {
     Grouping grouping = Grouping::kDense;
     int64_t count = 1;
-    int64_t expected_m = 0;  // kMasked: rows that a group is likely to want; 0: nobody knows
-    int64_t alignment = 0;   // kContiguous: groups start at multiples of it
+    int64_t expected_m = 0;  // kMasked, kPsum: rows that a group is likely to want; 0: nobody knows
+    int64_t alignment = 0;   // kContiguous, kPsum: groups start at multiples of it
     bool operator==(const GroupShape&) const = default;
 };
 

@@ -37,8 +37,10 @@ constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256},
                                            {2, 1, 2, 24, 64},
                                            {2, 1, 4, 24, 32},
                                            {2, 2, 1, 48, 256, 1, 256, kPartsSerialised}};
-constexpr GroupingRow kSm90Groupings[] = {
-    {Grouping::kDense, 2, false}, {Grouping::kContiguous, 1, true}, {Grouping::kMasked, 1, false}};
+constexpr GroupingRow kSm90Groupings[] = {{Grouping::kDense, 2, false},
+                                          {Grouping::kContiguous, 1, true},
+                                          {Grouping::kMasked, 1, false},
+                                          {Grouping::kPsum, 1, false}};
 constexpr CandidateSpace kSm90BlockSpace{kSm90BlockTiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
 constexpr CandidateSpace kSm90RowSpace{kSm90RowTiles, kSm90Clusters, kSm90RowProducts, kSm90Groupings};
 

@@ -29,10 +29,11 @@ struct OperandView {
 struct Groups {
     Grouping grouping = Grouping::kDense;
     int64_t count = 1;  // matrices of B
-    const int32_t* layout =
-        nullptr;             // kContiguous: [m], the group of each row; kMasked: [count], wanted rows
-    int64_t expected_m = 0;  // kMasked: a guess of the wanted rows of a group, for planning alone
-    int64_t alignment = 0;   // kContiguous: groups start at multiples of it
+    // kContiguous: [m], the group of each row; kMasked: [count], wanted rows; kPsum: [count], end rows
+    const int32_t* layout = nullptr;
+    int64_t expected_m = 0;    // kMasked, kPsum: a guess of the rows of a group, for planning alone
+    int64_t alignment = 0;     // kContiguous, kPsum: groups start at multiples of it
+    bool zero_padding = true;  // kPsum: rows between a group's end and the next aligned row become zeros
     bool operator==(const Groups&) const = default;
 };
 
@@ -53,7 +54,9 @@ struct Fp8GemmProblem {
     bool has_c() const { return c != nullptr; }
     // Matrices of D, and of A.
     int64_t d_groups() const { return groups.grouping == Grouping::kMasked ? groups.count : 1; }
-    bool empty_output() const { return m == 0 || n == 0 || d_groups() == 0; }
+    bool empty_output() const {
+        return m == 0 || n == 0 || (groups.count == 0 && has_entry_per_group(groups.grouping));
+    }
     bool operator==(const Fp8GemmProblem&) const = default;
 };
 

@@ -67,8 +67,8 @@ void dense(const Fp8GemmProblem& p) {
     }
 }
 
-// Rows of D that are multiplied with one matrix of B; of a contiguous problem counted through, of a masked
-// one within the group.
+// Rows of D that are multiplied with one matrix of B; of a masked problem counted within the group, else
+// through.
 struct RowRange {
     int64_t first, count;
     int64_t group;  // negative: of no group, D is zero
@@ -122,6 +122,28 @@ void masked(const Fp8GemmProblem& p) {
         dense(problem_of(p, {0, p.groups.layout[group], group}, group));
 }
 
+// The rows of each group that has any, and their padding where it becomes zeros.
+std::vector<RowRange> psum_ranges(const Fp8GemmProblem& p) {
+    std::vector<RowRange> ranges;
+    for (int64_t group = 0, start = 0; group < p.groups.count; ++group) {
+        const int64_t end = p.groups.layout[group], next = align_up(end, p.groups.alignment);
+        DG_CHECK(0 <= end && end <= max_of(p.m, start) && start <= next,
+                 "grouped_layout: expected ends up to {} rows that leave no group before another, got {} for "
+                 "group {}, which starts at row {}; check the layout",
+                 p.m, end, group, start);
+        if (start < end) {
+            ranges.push_back({start, end - start, group});
+            if (p.groups.zero_padding) ranges.push_back({end, min_of(next, p.m) - end, -1});
+        }
+        start = next;
+    }
+    return ranges;
+}
+
+void psum(const Fp8GemmProblem& p) {
+    for (const RowRange& rows : psum_ranges(p)) dense(problem_of(p, rows, 0));
+}
+
 }  // namespace
 
 void fp8_gemm(const Fp8GemmProblem& p) {
@@ -132,6 +154,8 @@ void fp8_gemm(const Fp8GemmProblem& p) {
             return contiguous(p);
         case Grouping::kMasked:
             return masked(p);
+        case Grouping::kPsum:
+            return psum(p);
     }
 }
 

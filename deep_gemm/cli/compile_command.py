@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             num_groups=arguments.groups,
             expected_m=arguments.expected_m,
             alignment=arguments.alignment,
+            use_psum_layout=arguments.psum,
             sm_count=arguments.sms,
             image=arguments.image,
             jobs=arguments.jobs,

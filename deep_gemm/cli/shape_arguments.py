@@ -42,13 +42,14 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="bfloat16", help="dtype of D: bfloat16 or float32 (default: %(default)s)")
     parser.add_argument("--accumulate", action="store_true", help="for calls with c")
     parser.add_argument("--groups", type=int, default=1, help="groups of a grouped operation (default: %(default)s)")
-    parser.add_argument("--expected-m", type=integers, default=[0], help="rows expected in a group, for masked ones")
+    parser.add_argument("--expected-m", type=integers, default=[0], help="rows expected in a group, for masked ones and --psum")
     parser.add_argument("--alignment", type=int, help="of groups, for contiguous ones (default: what the library has set)")
+    parser.add_argument("--psum", action="store_true", help="for calls with use_psum_layout")
 
 
 def planning_options(arguments: argparse.Namespace) -> List[Dict[str, Any]]:
     """The planner's keywords for the parsed options, one entry for each expected M."""
     target = precompile.target_of(arguments.arch, arguments.sms)
     options = precompile.planning_options(target, arguments.recipe, arguments.out, arguments.accumulate)
-    groups = precompile.Groups(arguments.groups, arguments.expected_m, arguments.alignment)
+    groups = precompile.Groups(arguments.groups, arguments.expected_m, arguments.alignment, arguments.psum)
     return [{**options, **group} for group in groups.planning(arguments.op)]

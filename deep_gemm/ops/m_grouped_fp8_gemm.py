@@ -50,9 +50,13 @@ def m_grouped_fp8_gemm_nt_contiguous(
         grouped_layout: int32 `[M]`, contiguous, on the tensors' device: the expert of each row, or -1. Older name:
             `m_indices`.
         recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast: as of `fp8_gemm_nt`.
-        use_psum_layout: `grouped_layout` holds the end row of each expert instead. Not built yet: refused.
-        ensure_zero_padding: with `use_psum_layout`, write zeros into the gaps between experts.
-        expected_m_for_psum_layout: rows expected in an expert, a hint; refused without `use_psum_layout`.
+        use_psum_layout: `grouped_layout` is int32 `[G]` and holds the end row of each expert. An expert starts at the end of
+            the one before, rounded up to the alignment; an end at that row or before it means no rows. Rows outside of
+            experts may hold anything in `a`; rows of `d` past the last aligned end are not written.
+        ensure_zero_padding: with `use_psum_layout`, whether rows of `d` from an expert's end to the next aligned row become
+            zeros; else they are unspecified.
+        expected_m_for_psum_layout: rows expected in an expert, or None. A hint that chooses the kernel's tile, never a
+            result; refused without `use_psum_layout`.
 
     Raises:
         DeepGemmError (a RuntimeError): the call is refused; nothing was written or launched. The message names the

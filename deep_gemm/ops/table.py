@@ -62,7 +62,7 @@ def m_grouped() -> list[Op]:
                 f"a, b, d, grouped_layout, {fp8}, {psum}{tail}",
                 "one FP8 GEMM over experts whose rows follow each other",
                 archs=("sm_90", "cpu"),
-                formats=GROUPED_FORMATS,
+                formats=f"{GROUPED_FORMATS}, layouts of row ids and of ends (psum)",
                 aliases=(f"m_grouped_fp8_fp4_gemm_{layout}_contiguous",),
                 older_keywords={"m_indices": "grouped_layout"},
             )

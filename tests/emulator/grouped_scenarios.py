@@ -13,9 +13,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch  # noqa: E402
 
 import deep_gemm  # noqa: E402
-from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked  # noqa: E402
+from deep_gemm import _C  # noqa: E402
+from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked, psum, psum_rows  # noqa: E402
 
-BITS = [masked((0, 1, 63, 64, 65, 130), 130, 136, 400), masked((100, 7), 128, 264, 272, recipe=PER_ROW)]
+BITS = [
+    masked((0, 1, 63, 64, 65, 130), 130, 136, 400),
+    masked((100, 7), 128, 264, 272, recipe=PER_ROW),
+    psum((70, 0, 129, -5, 1), 264, 272, m=700),
+]
 RAGGED = contiguous(4, ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1)), 264, 272)
 
 
@@ -57,15 +62,16 @@ def sms_change_no_bit() -> None:
 
 
 def rows_equal_those_of_the_dense_gemm() -> None:
-    problem = make_grouped(RAGGED)
-    problem.run()
-    for _, rows, group in problem.selections():
-        if group < 0:
-            continue
-        d = torch.empty(rows.numel(), RAGGED.n, dtype=torch.bfloat16)
-        a = (problem.a[0][rows].contiguous(), problem.sfa[0][rows].contiguous())
-        deep_gemm.fp8_gemm_nt(a, (problem.b[group], problem.sfb[group]), d)
-        assert torch.equal(bits(problem.d[0, rows]), bits(d)), f"group {group}"
+    for case in (RAGGED, BITS[2]):
+        problem = make_grouped(case)
+        problem.run()
+        for _, rows, group in problem.selections():
+            if group < 0:
+                continue
+            d = torch.empty(rows.numel(), case.n, dtype=torch.bfloat16)
+            a = (problem.a[0][rows].contiguous(), problem.sfa[0][rows].contiguous())
+            deep_gemm.fp8_gemm_nt(a, (problem.b[group], problem.sfb[group]), d)
+            assert torch.equal(bits(problem.d[0, rows]), bits(d)), f"group {group}"
 
 
 def layouts_that_lie_stay_inside() -> None:
@@ -83,11 +89,52 @@ def layouts_that_lie_stay_inside() -> None:
     assert torch.equal(bits(problem.run()), bits(want.run()))
 
 
+def ends_that_lie_stay_inside() -> None:
+    """Ends past M, below zero and before a start: as if they were cut to M, or the groups had no rows."""
+    case = psum((70, 200, 129), 136, 272, m=520, nan_padding=False)
+    far = 2**31 - 1
+    lies = {(far, far, far): (520, 520, 520), (-1, -far - 1, 100): (0, 0, 100), (70, 128, far): (70, 128, 520)}
+    lies |= {(500, 70, 20): (500, 500, 500), (0, far, 100): (0, 520, 520), (519, 640, 1000): (519, 519, 519)}
+    for lie, truth in lies.items():
+        problem, want = make_grouped(case), make_grouped(case)
+        problem.layout.copy_(torch.tensor(lie))
+        want.layout.copy_(torch.tensor(truth))
+        assert torch.equal(bits(problem.run()), bits(want.run())), lie
+
+
+def zero_padding_writes_no_wave_of_padding() -> None:
+    """Without it, rows of whole waves behind a group's end are not touched; with it, they are zeros."""
+    for zeros in (True, False):
+        case = psum((1, 65), 136, 272, alignment=256, zero_padding=zeros)
+        problem = make_grouped(case)
+        before = bits(problem.d[0])
+        d = bits(problem.run()[0])
+        for _, end, following in psum_rows(case).spans.values():
+            padding = slice(-(-end // 64) * 64, following)
+            assert torch.equal(d[padding], torch.zeros_like(d[padding]) if zeros else before[padding])
+
+
+def tall_tiles_stay_in_their_group() -> None:
+    """Tiles taller than the alignment: rows of theirs behind a group's aligned end belong to the next, or to nobody."""
+    for zeros, height in ((True, 128), (False, 128), (True, 192), (False, 192)):
+        case = psum((64, 1, 130, 0, 63), 136, 272, alignment=64, m=500, zero_padding=zeros)
+        shape = {"grouping": "psum", "num_groups": case.groups, "expected_m": case.expected_m, "alignment": case.alignment}
+        choice = _C.explain_fp8_gemm(case.m, case.n, case.k, **shape)
+        plans = [choice["best"], *choice["runners_up"]]
+        config = next(plan["config"] for plan in plans if plan["config"]["block_m"] == height)
+        _C.pin_fp8_gemm_config(case.m, case.n, case.k, 0, config=config, **shape)
+        problem = make_grouped(case)
+        problem.run()
+        problem.check(exact=False)
+        _C.forget_fp8_gemm_plans()
+
+
 CASE_SHARDS = 4
 SCENARIOS = {f"cases_{i}": lambda i=i: cases(i, CASE_SHARDS) for i in range(CASE_SHARDS)}
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
+    ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

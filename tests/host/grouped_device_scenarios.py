@@ -14,10 +14,11 @@ from deep_gemm import _C
 from device_scenarios import Delta
 from fp8_calls import LookAlike, cuda, stream_of  # noqa: F401 (the stream of look-alikes is asked of their module)
 from fp8_operands import ceil_div
-from grouped_cases import PER_ROW, contiguous, guarded_like, make_grouped, masked, storage_of
+from grouped_cases import PER_ROW, contiguous, guarded_like, make_grouped, masked, psum, storage_of
 
 FIELDS = ("a", "sfa", "b", "sfb", "d", "layout")
 RAGGED = contiguous(3, ((0, 100), (2, 128), (-1, 128), (1, 7)), 264, 400, cut=20)
+ENDS = psum((100, 0, 30, 7), 264, 400, m=600, expected_m=30)
 COUNTED = masked((3, 0, 70), 96, 264, 400, arrangement="gaps")
 
 
@@ -83,10 +84,14 @@ def expect_launch(launch, host, plan):
         assert launch["output"] == want
     else:
         assert launch["sfa"]["stride_g"] == 0
+    if case.kind == "psum":
+        alignment = min(case.alignment, -(-host.a.shape[1] // 64) * 64)
+        want = [alignment, alignment if case.zero_padding else 1]
+        assert [launch["alignment"], launch["stored_alignment"]] == want
 
 
 def scenario_one_launch_with_the_planned_shape():
-    for case in (RAGGED, COUNTED):
+    for case in (RAGGED, COUNTED, ENDS):
         host, call = on_device(case)
         with Delta() as happened:
             call.run()
@@ -148,7 +153,7 @@ def scenario_fewer_sms_and_another_device():
 def scenario_empty_problems_launch_nothing():
     for case in (
         masked((), 64, 136, 256), masked((0, 0), 0, 136, 256), masked((3, 4), 16, 0, 256), contiguous(1, (), 136, 256),
-        contiguous(1, ((0, 128),), 0, 256),
+        contiguous(1, ((0, 128),), 0, 256), psum((), 136, 256, m=64), psum((64,), 0, 256),
     ):  # fmt: skip
         _, call = on_device(case)
         with Delta() as happened:
@@ -165,6 +170,23 @@ def scenario_contiguous_without_a_product_fills_zeros():
         want = guarded_like(host.d)
         want.zero_()
         assert torch.equal(storage_of(host.d), storage_of(want))
+
+
+def scenario_alignments_of_ends_fit_32_bits():
+    beyond = psum((100, 64 - 2**40), 136, 256, m=130, alignment=2**40)  # the second group ends in the first's block
+    for case in (psum((100, 30), 264, 400, alignment=256, zero_padding=False), beyond):
+        host, call = on_device(case)
+        with Delta() as happened:
+            call.run()
+        expect_launch(happened.last, host, plan_of(case, host.a.shape[1]))
+
+
+def scenario_ends_without_k_ask_the_device():
+    host, call = on_device(psum((100, 0, 30), 264, 0))
+    with Delta() as happened:
+        call.run()
+    assert (happened.launches, happened.fills) == (1, 0)
+    assert happened.last["k"] == 0 and happened.last["d"]["address"] == host.d.data_ptr()
 
 
 def scenario_masked_without_k_asks_the_device():

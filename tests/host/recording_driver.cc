@@ -117,6 +117,7 @@ std::string text_of(const CUlaunchConfig& config, const deep_gemm::Fp8GemmArgs& 
                            .raw("bands_along_n", args.raster.bands_along_n ? "true" : "false")
                            .text());
     json.number("layout", reinterpret_cast<uintptr_t>(args.groups.layout)).number("groups", args.groups.count);
+    json.number("alignment", args.groups.alignment).number("stored_alignment", args.groups.stored_alignment);
     json.raw("output", Json()
                            .number("address", reinterpret_cast<uintptr_t>(args.output.data))
                            .number("stride_m", args.output.stride_m)

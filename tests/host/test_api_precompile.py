@@ -93,6 +93,23 @@ def test_several_expected_m_build_the_kernels_of_each(cache):
     assert all("masked" in kernel.text for kernel in both)
 
 
+@pytest.mark.parametrize("hint", [0, 20, 1000])
+def test_compile_for_ends_builds_what_calls_use(cache, hint):
+    built = deep_gemm.compile(**CONTIGUOUS, m=(8000, 9000), n=576, k=512, use_psum_layout=True, expected_m=hint, jobs=2)
+    grouping = {"grouping": "psum", "num_groups": 8, "alignment": 128, "expected_m": hint}
+    expected = set()
+    for m in range(8000, 9001):
+        source = _C.print_fp8_gemm_source(_C.plan_fp8_gemm(m, 576, 512, **grouping)["config"])
+        expected.add(_C.jit_digest(source["entry"], source["text"], 9, 0))
+    assert {kernel.digest for kernel in built} == expected
+
+
+def test_ends_are_of_contiguous_groups_alone():
+    for options in (MASKED, {"op": "fp8_gemm_nt"}):
+        with pytest.raises(deep_gemm.DeepGemmError, match="^use_psum_layout: "):
+            deep_gemm.compile(**options, m=64, n=576, k=512, use_psum_layout=True)
+
+
 def test_the_alignment_that_is_set_is_the_default(cache):
     explicit = deep_gemm.compile(**CONTIGUOUS, m=1000, n=576, k=512, alignment=64)
     saved = deep_gemm.get_mk_alignment_for_contiguous_layout()
@@ -173,6 +190,8 @@ def test_cli_lists_break_points_of_groups(cache, capsys):
     assert len(lines) == 2 and all("expected M" in line and "masked" in line for line in lines)
     assert main(["plan", "--op", "m_grouped_fp8_gemm_nt_contiguous", *shape, "--alignment", "64"]) == 0
     assert "contiguous" in capsys.readouterr().out.splitlines()[0]
+    assert main(["plan", "--op", "m_grouped_fp8_gemm_nt_contiguous", *shape, "--psum", "--expected-m", "30"]) == 0
+    assert "psum" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_cli_plan(capsys):

@@ -9,6 +9,7 @@ from deep_gemm import _C
 RESIDENT = {1: 132, 2: 66, 4: 28}  # clusters of a size that 132 SMs hold: four need a whole group of SMs
 CONTIGUOUS = {"grouping": "contiguous", "num_groups": 8}
 MASKED = {"grouping": "masked", "num_groups": 32, "expected_m": 192}
+PSUM = {"grouping": "psum", "num_groups": 8, "expected_m": 0, "alignment": 128}
 SHAPES = [(8192, 4096, 7168), (512, 7168, 2048), (64, 576, 512), (8, 2112, 400)]
 
 
@@ -18,7 +19,7 @@ def every_plan(m, n, k, **options):
 
 
 @pytest.mark.parametrize("recipe", ["1d2d", "1d1d"])
-@pytest.mark.parametrize("options", [CONTIGUOUS, MASKED], ids=["contiguous", "masked"])
+@pytest.mark.parametrize("options", [CONTIGUOUS, MASKED, PSUM], ids=["contiguous", "masked", "psum"])
 def test_clusters_lie_along_n(options, recipe):
     plans = every_plan(8192, 4096, 7168, recipe=recipe, **options)
     assert {plan["config"]["cluster_m"] for plan in plans} == {1}
@@ -34,8 +35,17 @@ def test_tiles_of_contiguous_groups_divide_the_alignment(alignment, heights):
     assert any(rejection["reason"].startswith("grouping: ") for rejection in rejected)
 
 
-def test_masked_groups_take_any_height():
-    assert {64, 128, 192} <= {plan["config"]["block_m"] for plan in every_plan(8192, 4096, 7168, **MASKED)}
+@pytest.mark.parametrize("options", [MASKED, PSUM, {**PSUM, "alignment": 64}], ids=str)
+def test_groups_cut_each_for_itself_take_any_height(options):
+    assert {64, 128, 192} <= {plan["config"]["block_m"] for plan in every_plan(8192, 4096, 7168, **options)}
+
+
+def test_expected_rows_of_psum_groups_choose_lower_tiles():
+    heights = []
+    for hint in (32, 100, 1024):
+        plan = _C.plan_fp8_gemm(16384, 4096, 7168, **{**PSUM, "expected_m": hint})
+        heights.append(plan["config"]["block_m"])
+    assert heights == sorted(heights) and heights[0] == 64 and heights[-1] > 64, heights
 
 
 def test_a_config_that_straddles_groups_is_refused():
@@ -52,11 +62,12 @@ def test_a_config_that_straddles_groups_is_refused():
 def test_the_grid_holds_the_most_work_there_can_be(shape):
     """Rows that masked groups want are known on the device alone, so there the grid counts on all of them."""
     m, n, _ = shape
-    for options in (CONTIGUOUS, MASKED):
+    for options in (CONTIGUOUS, MASKED, PSUM):
         matrices = 32 if options is MASKED else 1
+        parts = min(8, math.ceil(m / 128)) - 1 if options is PSUM else 0
         for plan in every_plan(*shape, **options):
             c = plan["config"]
-            tiles = matrices * math.ceil(m / c["block_m"]) * math.ceil(n / c["block_n"] / c["cluster_n"])
+            tiles = (matrices * math.ceil(m / c["block_m"]) + parts) * math.ceil(n / c["block_n"] / c["cluster_n"])
             assert plan["grid"] == plan["cluster"] * min(tiles, RESIDENT[plan["cluster"]])
 
 
@@ -90,8 +101,10 @@ BAD = [
     ({**MASKED, "num_groups": 0}, "positive num_groups"),
     ({**MASKED, "expected_m": -1}, "expected_m of 0 or more"),
     ({**CONTIGUOUS, "alignment": 0}, "alignment: expected a positive number"),
+    ({**PSUM, "alignment": 0}, "alignment: expected a positive number"),
+    ({**PSUM, "expected_m": -1}, "expected_m of 0 or more"),
     ({**CONTIGUOUS, "alignment": 96}, "No config of sm90_fp8_gemm_1d2d runs m=128 n=4096 k=4096 contiguous groups=8 alignment=96"),
-    ({**MASKED, "grouping": "ragged"}, "grouping: expected one of 'dense', 'contiguous', 'masked', got 'ragged'"),
+    ({**MASKED, "grouping": "ragged"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', got 'ragged'"),
 ]
 
 
@@ -102,6 +115,6 @@ def test_a_request_that_makes_no_sense_is_refused(options, message):
 
 
 def test_source_names_the_grouping():
-    for options, word in ((CONTIGUOUS, "kContiguous"), (MASKED, "kMasked")):
+    for options, word in ((CONTIGUOUS, "kContiguous"), (MASKED, "kMasked"), (PSUM, "kPsum")):
         text = _C.print_fp8_gemm_source(_C.plan_fp8_gemm(512, 4096, 512, **options)["config"])["text"]
         assert f".grouping = deep_gemm::Grouping::{word}," in text

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from grouped_cases import CASES, PER_BLOCK, contiguous, make_grouped, masked
+from grouped_cases import CASES, PER_BLOCK, contiguous, make_grouped, masked, psum
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -43,6 +43,28 @@ def test_a_count_beyond_the_capacity_is_named(count):
     with pytest.raises(RuntimeError, match=f"masked_m: expected from 0 to 64 rows, got {count} for group 1"):
         problem.run()
     assert torch.equal(problem.d.view(torch.int16), before.view(torch.int16))
+
+
+@pytest.mark.parametrize("at, end", [(0, -1), (2, 513), (2, 2**31 - 1), (1, 0), (2, 256)])
+def test_an_end_that_no_group_can_have_is_named(at, end):
+    problem = make_grouped(psum((5, 300, 20), 40, 128, m=512))
+    problem.layout[at] = end
+    before = problem.d.clone()
+    start = (0, 128, 512)[at]
+    if at == 2 and end == 513:
+        problem.layout[1], start = 127, 128
+    message = f"grouped_layout: expected ends up to 512 rows .* got {end} for group {at}, which starts at row {start}"
+    with pytest.raises(RuntimeError, match=message):
+        problem.run()
+    assert torch.equal(problem.d.view(torch.int16), before.view(torch.int16))
+
+
+def test_an_empty_group_may_end_past_the_last_row():
+    """Where M ends before the last aligned row, an entry of a group without rows may be that aligned row."""
+    problem = make_grouped(psum((5, 300, 0), 40, 128, m=450))
+    assert problem.layout.tolist() == [5, 428, 512]
+    problem.run()
+    problem.check(exact=True)
 
 
 def test_a_row_that_repeats_its_group_is_a_row():

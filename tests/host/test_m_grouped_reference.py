@@ -181,12 +181,25 @@ def test_refused_by_name_and_untouched(case, kind):
     assert bool((spoiled.d.view(torch.uint8) == 0x5A).all())
 
 
-def test_psum_is_refused_with_a_sentence():
+@pytest.mark.parametrize("options", [{}, {"expected_m_for_psum_layout": 16}, {"ensure_zero_padding": True}], ids=str)
+def test_ends_of_groups_give_what_ids_of_rows_give(options):
+    assert CONTIGUOUS[2].blocks == ((0, 100), (1, 128), (2, 1), (3, 129))
     problem = make_problem(CONTIGUOUS[2], "cpu")
+    want = problem.run().clone()
+    problem.poison()
     ends = torch.tensor([100, 256, 257, 513], dtype=torch.int32)
-    with pytest.raises(deep_gemm.DeepGemmError, match="use_psum_layout.*not"):
-        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(problem.a, problem.b, problem.d, ends, use_psum_layout=True)
-    with pytest.raises(deep_gemm.DeepGemmError, match="expected_m_for_psum_layout"):
+    deep_gemm.m_grouped_fp8_gemm_nt_contiguous(problem.a, problem.b, problem.d, ends, use_psum_layout=True, **options)
+    assert_bitwise_equal(problem.d, want)
+    problem.poison()
+    b = tuple(part.transpose(1, 2) for part in problem.b)
+    deep_gemm.m_grouped_fp8_gemm_nn_contiguous(problem.a, b, problem.d, ends, use_psum_layout=True)
+    assert_bitwise_equal(problem.d, want)
+    assert problem.untouched()
+
+
+def test_a_hint_for_ends_needs_them():
+    problem = make_problem(CONTIGUOUS[2], "cpu")
+    with pytest.raises(deep_gemm.DeepGemmError, match="^expected_m_for_psum_layout: "):
         problem.run(expected_m_for_psum_layout=16)
     assert bool((problem.buffer.view(torch.int16) == POISON_BITS).all())
 

@@ -90,6 +90,44 @@ def test_compiled_masked_is_eager_for_every_capacity(backend):
     assert counter.frame_count == 1, "another capacity compiled again"
 
 
+def psum_layer(a, sfa, b, sfb, ends):
+    """Ends instead of ids, zeros in the padding or not."""
+    d, e = (torch.full((a.shape[0], b.shape[1]), 7, dtype=torch.bfloat16, device=a.device) for _ in range(2))
+    deep_gemm.m_grouped_fp8_gemm_nt_contiguous((a, sfa), (b, sfb), d, ends, use_psum_layout=True, expected_m_for_psum_layout=40)
+    b, sfb = b.transpose(1, 2), sfb.transpose(1, 2)
+    deep_gemm.m_grouped_fp8_gemm_nn_contiguous((a, sfa), (b, sfb), e, ends, use_psum_layout=True, ensure_zero_padding=False)
+    return d, e
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_calls_with_ends_are_eager(backend):
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(psum_layer, fullgraph=True, dynamic=True, backend=counter)
+    for blocks in (CONTIGUOUS.blocks, ((0, 300), (1, 129), (2, 1))):
+        problem = make_problem(ContiguousCase(blocks, N, K, experts=3), "cpu")
+        starts = [int((problem.layout == expert).nonzero()[0]) for expert in range(3)]
+        ends = torch.tensor([start + rows for start, (_, rows) in zip(starts, blocks)], dtype=torch.int32)
+        inputs = (*problem.a, *problem.b, ends)
+        got = compiled(*inputs)
+        assert_equal_bits(got, psum_layer(*inputs))
+        assert_bitwise_equal(got[0], problem.run())
+    assert counter.frame_count == 1, "another M compiled again"
+
+
+def test_fake_tensors_know_the_length_of_ends():
+    with FakeTensorMode():
+        a, sfa = torch.empty(256, K).to(torch.float8_e4m3fn), torch.empty(256, K // 128)
+        b, sfb = torch.empty(3, N, K).to(torch.float8_e4m3fn), torch.empty(3, 2, K // 128)
+        d, ends = torch.empty(256, N, dtype=torch.bfloat16), torch.empty(3, dtype=torch.int32)
+        deep_gemm.m_grouped_fp8_gemm_nt_contiguous((a, sfa), (b, sfb), d, ends, use_psum_layout=True)
+        for layout, psum in ((ends, False), (torch.empty(256, dtype=torch.int32), True)):
+            with pytest.raises(deep_gemm.DeepGemmError, match="^grouped_layout: "):
+                deep_gemm.m_grouped_fp8_gemm_nt_contiguous((a, sfa), (b, sfb), d, layout, use_psum_layout=psum)
+        with pytest.raises(deep_gemm.DeepGemmError, match="^expected_m_for_psum_layout: "):
+            deep_gemm.m_grouped_fp8_gemm_nt_contiguous((a, sfa), (b, sfb), d, ends, expected_m_for_psum_layout=3)
+
+
 def test_a_compiled_call_follows_the_alignment():
     torch._dynamo.reset()
     compiled = torch.compile(contiguous_layer, fullgraph=True, dynamic=True, backend="aot_eager")

@@ -8,7 +8,7 @@ import torch
 import deep_gemm
 from deep_gemm.cli.timing import device_trace
 from deep_gemm.testing import assert_bitwise_equal
-from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked
+from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked, psum
 
 pytestmark = pytest.mark.gpu
 
@@ -19,8 +19,11 @@ LARGE_CASES = [
     masked(tuple(range(0, 300, 10)), 320, 2112, 2048, expected_m=150),
     masked((1024, 0, 700, 1), 1024, 4096, 7168, expected_m=600),
     masked((5, 0, 96, 17, 64, 63, 65, 33), 96, 4096, 2048, recipe=PER_ROW, arrangement="gaps", expected_m=40),
+    psum(tuple(100 + 61 * group for group in range(8)), 2112, 7168, m=4000, expected_m=300),
+    psum((5000, 0, 3001, -7, 2900), 4096, 2048, m=16000, zero_padding=False, expected_m=0),
+    psum(tuple(7 * g % 90 for g in range(96)), 2112, 1024, recipe=PER_ROW, sfa="row", alignment=64, m=9000, expected_m=40),
 ]
-BITS = [LARGE_CASES[0], LARGE_CASES[3], masked((0, 1, 63, 64, 65, 130), 130, 136, 400)]
+BITS = [LARGE_CASES[0], LARGE_CASES[3], masked((0, 1, 63, 64, 65, 130), 130, 136, 400), LARGE_CASES[6], LARGE_CASES[8]]
 
 
 def written(problem) -> torch.Tensor:
@@ -59,7 +62,7 @@ def test_settings_and_hints_do_not_change_bits(case):
         assert_bitwise_equal(written(problem), first, f"{num_sms=} {pdl=} {hint=}")
 
 
-@pytest.mark.parametrize("case", [LARGE_CASES[1], LARGE_CASES[2]], ids=str)
+@pytest.mark.parametrize("case", [LARGE_CASES[1], LARGE_CASES[2], LARGE_CASES[7]], ids=str)
 def test_rows_equal_those_of_the_dense_gemm(case):
     problem = make_grouped(case).to("cuda")
     problem.run()
@@ -86,6 +89,27 @@ def test_counts_are_read_when_the_kernel_runs():
         problem.d.view(torch.int16).fill_(0x5A5A)
         graph.replay()
         problem.check(exact=False)
+
+
+def test_ends_are_read_when_the_kernel_runs():
+    """A captured graph follows the ends of its replays, those past M and before a start included."""
+    case = psum((64, 0, 5), 264, 512, m=600, nan_padding=False)
+    problem = make_grouped(case).to("cuda")
+    problem.run()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        problem.run()
+    far = 2**31 - 1
+    replays = {(0, 0, 0): (0, 0, 0), (300, 1, 80): (300, 385, 592), (129, 64, 216): (129, 320, far), (0, 0, 7): (-far, -1, 7)}
+    for rows, ends in replays.items():
+        other = make_grouped(psum(rows, 264, 512, m=600, nan_padding=False)).to("cuda")
+        other.run()
+        other.check(exact=False)
+        problem.layout.copy_(torch.tensor(ends))
+        problem.d.copy_(make_grouped(case).d)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert_bitwise_equal(written(problem), written(other), f"{rows}, {ends}")
 
 
 @pytest.mark.parametrize("case", BITS, ids=str)

@@ -21,9 +21,11 @@ struct ScaleArgs {
 
 // Which rows belong to which group. Read on the device when the kernel runs.
 struct GroupArgs {
-    const int32_t* layout;  // kContiguous: [M], the group of each row or -1; kMasked: [count], the wanted rows of each
-    uint32_t count;         // groups
-    uint32_t reserved;
+    const int32_t* layout;      // kContiguous: [M], the group of each row or -1; kMasked: [count], the wanted rows of each;
+                                // kPsum: [count], the end row of each
+    uint32_t count;             // groups
+    uint32_t alignment;         // kPsum: groups start at multiples of it; it is one of kWgmmaM
+    uint32_t stored_alignment;  // kPsum: a group is written up to a multiple of it: `alignment`, or 1: no padding
 };
 
 // How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are

@@ -47,7 +47,14 @@ enum class Major : uint8_t { kK, kMn };
 //   kDense       one problem
 //   kContiguous  A [M,K], D [M,N]; the group of each row is in a layout of M entries, groups start at aligned rows, -1: no group
 //   kMasked      A [G,M,K], D [G,M,N]; the first masked_m[g] rows of each group are wanted, the others stay untouched
-enum class Grouping : uint8_t { kDense, kContiguous, kMasked };
+//   kPsum        A [M,K], D [M,N]; group g ends at row layout[g], and starts where the one before ends, rounded up to the
+//                alignment; rows past the last aligned end stay untouched
+enum class Grouping : uint8_t { kDense, kContiguous, kMasked, kPsum };
+
+// Whether the layout has an entry a group: what rows there are is known where it is read alone, and tiles start with groups.
+DG_HOST_DEVICE constexpr bool has_entry_per_group(Grouping grouping) {
+    return grouping == Grouping::kMasked || grouping == Grouping::kPsum;
+}
 
 // How scaling factors cover one operand: one factor per row, or one per block of 128 rows; always one per 128 of K.
 enum class ScaleGranularity : uint8_t { kPerRow, kPerBlock };

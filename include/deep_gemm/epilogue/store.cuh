@@ -92,13 +92,12 @@ DG_DEVICE void stage_f32(ptx::SmemAddr box, const float* fragment, uint32_t warp
     }
 }
 
-// Zeroes the rows that belong to no group (layout -1). Selected, not multiplied: padding rows may hold NaN.
-template <int kFragment>
-DG_DEVICE void zero_rows_without_group(const int32_t* layout, float (&sums)[kFragment], uint32_t row, uint32_t m) {
+// Zeroes a thread's rows for which wanted(row) is false. Selected, not multiplied: padding rows may hold NaN.
+template <int kFragment, typename Wanted>
+DG_DEVICE void zero_rows_unless(const Wanted& wanted, float (&sums)[kFragment], uint32_t row) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const uint32_t r = min_of(row + half * 8, m - 1);
-        if (layout[r] >= 0) continue;
+        if (wanted(row + half * 8)) continue;
 #pragma unroll
         for (int i = half * 2; i < kFragment; i += 4) sums[i] = sums[i + 1] = 0.0f;
     }

@@ -13,8 +13,9 @@ struct TileCoord {
 // A tile of a group: the first row and column, and where the group's rows end.
 struct Tile {
     uint32_t m_idx, n_idx;
-    uint32_t m_end;  // rows from here on are not this tile's to write
-    int32_t group;   // 0 for dense problems; -1: rows of no group, D is zero there
+    uint32_t m_end;      // rows from here on are not this tile's to write
+    uint32_t zero_from;  // kPsum: rows from here on are padding, D is zero there
+    int32_t group;       // 0 for dense problems; -1: rows of no group, D is zero there
 };
 
 // Walks bands of `group` tiles along one dimension, all of the other within a band: the band's operand stays in L2 while

@@ -58,7 +58,7 @@ DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) 
 }
 
 // Dense problems use 2-D tensor maps (columns, rows); grouped ones 3-D (columns, rows, groups), where A and D of kContiguous
-// have one group that holds all rows.
+// and kPsum have one group that holds all rows.
 struct Fp8GemmArgs {
     TensorMap a;  // (K, M[, G]) uint8, box (128, a_slices.rows[, 1]), 128-byte swizzle
     TensorMap b;  // (K, N[, G]) uint8, box (128, block_n / cluster_m[, 1]), 128-byte swizzle

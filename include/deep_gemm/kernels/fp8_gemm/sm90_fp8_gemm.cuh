@@ -15,7 +15,7 @@
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
 //   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
 //
-// The contract guarantees: K > 0 (kMasked: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
+// The contract guarantees: K > 0 (kMasked, kPsum: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -112,7 +112,10 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
         if constexpr (kConfig.has_c)
             add_c<store_config(kConfig)>(ctx.args, math.sums[wave], thread_row, tile.n_idx, ctx.lane);
         if constexpr (kConfig.grouping == Grouping::kContiguous)
-            zero_rows_without_group(ctx.args.groups.layout, math.sums[wave], thread_row, ctx.args.m);
+            zero_rows_unless([&](uint32_t r) { return ctx.args.groups.layout[min_of(r, ctx.args.m - 1)] >= 0; },
+                             math.sums[wave], thread_row);
+        if constexpr (kConfig.grouping == Grouping::kPsum)
+            zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, math.sums[wave], thread_row);
         if constexpr (kConfig.grouping == Grouping::kMasked)
             if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM)
                 store_partial_wave<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row);

@@ -109,8 +109,10 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
 #pragma unroll
     for (int wave = 0; wave < Context::kWaves; ++wave) {
         const uint32_t thread_row = tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, wave_row = row + wave * kWgmmaM;
+        // Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
         if constexpr (kConfig.has_c)
-            add_c<store_config(kConfig)>(ctx.args, math.sums[wave], thread_row, tile.n_idx, ctx.lane);
+            if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
+                add_c<store_config(kConfig)>(ctx.args, math.sums[wave], thread_row, tile.n_idx, ctx.lane);
         if constexpr (kConfig.grouping == Grouping::kContiguous)
             zero_rows_unless([&](uint32_t r) { return ctx.args.groups.layout[min_of(r, ctx.args.m - 1)] >= 0; },
                              math.sums[wave], thread_row);

@@ -80,19 +80,7 @@ DG_DEVICE void bulk_wait_group() {
     asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// PTX ISA: createpolicy.fractional. PTX 7.4, sm_80. L2 eviction priorities for cache hints.
-DG_DEVICE uint64_t evict_first_policy() {
-    uint64_t policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
-DG_DEVICE uint64_t evict_last_policy() {
-    uint64_t policy;
-    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
+// PTX ISA: createpolicy.fractional. PTX 7.4, sm_80. The L2 eviction priority that cache hints name.
 DG_DEVICE uint64_t evict_normal_policy() {
     uint64_t policy;
     asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));

@@ -5,9 +5,9 @@
 
 namespace deep_gemm {
 
+// A place in the matrix of tiles, counted in tiles.
 struct TileCoord {
-    uint32_t m_idx;  // first row of the tile
-    uint32_t n_idx;  // first column
+    uint32_t m_idx, n_idx;
 };
 
 // A tile of a group: the first row and column, and where the group's rows end.

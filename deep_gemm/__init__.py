@@ -20,6 +20,12 @@ _C.set_include_root(str(_here / "include" if (_here / "include").is_dir() else _
 from . import jit_kernels, legacy, testing, utils  # noqa: E402
 from .nvrtc_paths import nvrtc_folders as _nvrtc_folders  # noqa: E402
 from .ops.bf16_gemm import bf16_gemm_nn, bf16_gemm_nt, bf16_gemm_tn, bf16_gemm_tt  # noqa: E402
+from .ops.cublaslt_gemm import (  # noqa: E402
+    cublaslt_gemm_nn,
+    cublaslt_gemm_nt,
+    cublaslt_gemm_tn,
+    cublaslt_gemm_tt,
+)
 from .ops.fp8_gemm import (  # noqa: E402
     fp8_fp4_gemm_nn,
     fp8_fp4_gemm_nt,

@@ -153,21 +153,35 @@ def check_fp8_gemm(
     expect_factors(b[1], "sfb", (n, k), part_b)
 
 
-def check_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], compiled_dims: str) -> None:
-    """The refusals of `bf16_gemm_<layout>` that need no data. Raises DeepGemmError."""
-    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
-    expect_tensor_kinds(tensors, compiled_dims)
+def check_tensor_gemm(layout: str, tensors: Dict[str, Tensor], dtypes: Sequence[torch.dtype]) -> None:
+    """Refuses the operands a, b, d and c (if there) of a dense GEMM, by name, unless a is of `dtypes`, b like it, and all
+    fit each other."""
+    a, b, d, c = (tensors.get(name) for name in "abdc")
     expect_ranks(tensors, (2,) * len(tensors), d.device)
     m, k = a.shape[::-1] if layout[0] == "t" else a.shape
     n = b.shape[1] if layout[1] == "n" else b.shape[0]
-    for name, data in (("a", a), ("b", b)):
-        expect_dtype(data, name, (torch.bfloat16,))
+    expect_dtype(a, "a", dtypes)
+    expect_dtype(b, "b", (a.dtype,))
     expect_shape(b.t() if layout[1] == "n" else b, "b", (n, k), "[N, K] as nt sees it")
     expect_dtype(d, "d", _OUTPUTS)
     expect_shape(d, "d", (m, n), "[M, N]")
     if c is not None:
         expect_dtype(c, "c", (d.dtype,))
         expect_shape(c, "c", (m, n), "[M, N]")
+
+
+def check_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], compiled_dims: str) -> None:
+    """The refusals of `bf16_gemm_<layout>` that need no data. Raises DeepGemmError."""
+    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
+    expect_tensor_kinds(tensors, compiled_dims)
+    check_tensor_gemm(layout, tensors, (torch.bfloat16,))
+
+
+def check_cublaslt_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor]) -> None:
+    """The refusals of `cublaslt_gemm_<layout>` that need no data. Raises DeepGemmError."""
+    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
+    expect_tensor_kinds(tensors, "")
+    check_tensor_gemm(layout, tensors, (torch.bfloat16, torch.float8_e4m3fn))
 
 
 def expect_grouped_operands(

@@ -13,5 +13,6 @@ void register_jit(pybind11::module_& m);
 void register_plan(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);
 void register_tensor_exchange(pybind11::module_& m);
+void register_vendor_gemm(pybind11::module_& m);
 
 }  // namespace deep_gemm::bindings

@@ -107,7 +107,15 @@ def dense_bf16() -> list[Op]:
                 formats="BF16 x BF16, K-major or MN-major, D in BF16 or FP32",
             )
         )
-        rows.append(Op(f"cublaslt_gemm_{layout}", "a, b, d, c=None", "the same product by the vendor's library"))
+        rows.append(
+            Op(
+                f"cublaslt_gemm_{layout}",
+                "a, b, d, c=None",
+                "the same product by the vendor's library",
+                archs=("sm_90", "cpu"),
+                formats="BF16 x BF16 of either major, unscaled E4M3 x E4M3, D in BF16 or FP32",
+            )
+        )
     return rows
 
 

@@ -51,6 +51,7 @@ from .ops.names_1x import (  # noqa: E402
     m_grouped_gemm_fp8_fp8_bf16_nt_masked,
 )
 from .ops.pending import pending_functions as _pending_functions  # noqa: E402
+from .ops.skip_head_mid import fp8_gemm_nt_skip_head_mid  # noqa: E402
 from .ops.support import is_supported  # noqa: E402
 from .precompile import compile  # noqa: E402
 from .settings import (  # noqa: E402

@@ -148,6 +148,16 @@ def m_range(m: Union[int, Tuple[int, int]]) -> Tuple[int, int]:
     raise DeepGemmError(f"m: expected an integer or (first, last) with 1 <= first <= last < 2^31, got {m!r}; correct it")
 
 
+def head_options(op: str, head_splits: Optional[Sequence[int]]) -> Dict[str, Any]:
+    """The planner's keyword for D's heads, which one operation has."""
+    skips = op_name(op) == "fp8_gemm_nt_skip_head_mid"
+    if skips and not is_integers(head_splits, 3):
+        raise DeepGemmError(f"head_splits: expected (left, mid, right) as of the call, got {head_splits!r}; pass them")
+    if not skips and head_splits is not None:
+        raise DeepGemmError(f"head_splits: only fp8_gemm_nt_skip_head_mid has heads, got {op!r}; leave them out")
+    return {"head_splits": tuple(head_splits)} if skips and head_splits is not None else {}
+
+
 def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: Dict[str, Any]) -> List[BreakPoint]:
     """The M at which the choice of kernel changes, for every N and K; `options` from `planning_options`."""
     first, last = m_range(m)
@@ -201,6 +211,7 @@ def compile(
     expected_m: Extent = 0,
     alignment: Optional[int] = None,
     use_psum_layout: bool = False,
+    head_splits: Optional[Sequence[int]] = None,
     sm_count: int = 0,
     image: str = "cubin",
     jobs: Optional[int] = None,
@@ -223,6 +234,7 @@ def compile(
         expected_m: of a masked one, or with `use_psum_layout`, as of the call (0 for None); one value or several.
         alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
         use_psum_layout: for calls of a contiguous one that pass it.
+        head_splits: of fp8_gemm_nt_skip_head_mid, as of the call; n counts the columns of the product.
         sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
         image: "cubin", or "ptx" for an emulated driver.
         jobs: threads; None for one a processor.
@@ -241,5 +253,6 @@ def compile(
     options = planning_options(target, recipe, out, accumulate)
     if "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
+    options.update(head_options(op, head_splits))
     points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

@@ -77,6 +77,7 @@ def golden_plans() -> list[dict]:
 KINDS = (
     {"d_dtype": "bf16"},
     {"d_dtype": "f32", "has_c": True},
+    {"head_splits": (128, 64, 64)},
     {"grouping": "contiguous", "num_groups": 8},
     {"grouping": "masked", "num_groups": 8},
     {"grouping": "psum", "num_groups": 8},

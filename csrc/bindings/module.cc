@@ -32,5 +32,6 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_bf16_gemm(m);
     bindings::register_fp8_gemm(m);
     bindings::register_grouped_fp8_gemm(m);
+    bindings::register_skip_head_mid(m);
     bindings::register_vendor_gemm(m);
 }

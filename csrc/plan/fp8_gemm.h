@@ -27,6 +27,7 @@ struct Fp8GemmShape {
     ScaleGranularity sfb_granularity;
     Dtype d_dtype;
     bool has_c;
+    int head_unit = 0;  // D skips the middle of heads (interface.h); 0: it has none
     GroupShape groups{};
     bool operator==(const Fp8GemmShape&) const = default;
 };

@@ -37,6 +37,22 @@ struct Groups {
     bool operator==(const Groups&) const = default;
 };
 
+// D of heads: of each head's left + mid + right columns the product has left + right.
+struct HeadSplits {
+    int64_t left = 0, mid = 0, right = 0;
+    bool operator==(const HeadSplits&) const = default;
+
+    bool some() const { return left + right > 0; }
+    int64_t product_columns() const { return left + right; }
+    int64_t d_columns() const { return left + mid + right; }
+    // Where a column of the product lies in D.
+    int64_t column_of_d(int64_t column) const {
+        if (!some()) return column;
+        const int64_t head = column / product_columns(), within = column % product_columns();
+        return column + head * mid + (within >= left ? mid : 0);
+    }
+};
+
 // D = C + (A*SFA) @ (B*SFB)^T. `c == nullptr`: no C. `c == d`: in place (same strides).
 struct Fp8GemmProblem {
     int64_t m = 0, n = 0, k = 0;  // of one group for kMasked
@@ -48,6 +64,7 @@ struct Fp8GemmProblem {
     void* d = nullptr;
     int64_t d_row_stride = 0;    // elements
     int64_t d_group_stride = 0;  // elements, as of an operand
+    HeadSplits heads;            // D has n / heads.product_columns() of them; none: n columns
     const void* c = nullptr;     // d_dtype
     int64_t c_row_stride = 0;    // elements
 

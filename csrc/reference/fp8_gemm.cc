@@ -54,12 +54,12 @@ void row_of_panel(const Fp8GemmProblem& p, int64_t m, int64_t n, const std::vect
         for (int j = 0; j < columns; ++j) total[j] += a_scale * scale_at(p.sfb, n + j, block) * sums[j];
     }
     for (int j = 0; j < columns; ++j)
-        store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
+        store_d(p, m, p.heads.column_of_d(n + j), p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
 }
 
 void dense(const Fp8GemmProblem& p) {
     if (p.empty_output()) return;
-    if (p.k == 0) return copy_c(p);
+    if (p.k == 0 && !p.heads.some()) return copy_c(p);
     std::vector<double> panel(p.k * kColumns);
     for (int64_t n = 0; n < p.n; n += kColumns) {
         decode_panel(p, n, panel);

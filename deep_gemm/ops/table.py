@@ -159,6 +159,8 @@ def other() -> list[Op]:
             "fp8_gemm_nt_skip_head_mid",
             'a, b, d, head_splits, recipe=None, compiled_dims="nk", disable_ue8m0_cast=False',
             "FP8 GEMM whose output skips the middle columns of each head",
+            archs=("sm_90", "cpu"),
+            formats="E4M3 x E4M3 with FP32 factors, recipe (1,128,128) or (1,1,128), D in BF16 or FP32, parts of 8 columns",
         ),
     ]
 

@@ -48,6 +48,11 @@ struct OutputArgs {
     int64_t stride_g;
 };
 
+// D of heads: of each head's left + mid + right columns the product has left + right, and the middle ones stay untouched.
+struct HeadArgs {
+    uint32_t left, mid, right;
+};
+
 // How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them staged at once by a warpgroup.
 struct StoreConfig {
     Dtype dtype;
@@ -55,6 +60,7 @@ struct StoreConfig {
     int columns;
     int boxes;
     Grouping grouping;
+    int head_unit = 0;  // 0: the product's columns are D's; else the arguments say how they lie in D (HeadArgs)
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }
@@ -65,6 +71,13 @@ DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
     for (int columns = 8; columns * element_bytes <= 128; columns += 8)
         if (block_n % columns == 0) best = columns;
     return best;
+}
+
+// Columns that stay together where the middle of heads is skipped: what store boxes divide, so that none straddles a part.
+DG_HOST_DEVICE constexpr int head_unit_of(int64_t left, int64_t right) {
+    int unit = 1;
+    while (unit < 64 && left % (2 * unit) == 0 && right % (2 * unit) == 0) unit *= 2;
+    return unit;
 }
 
 inline constexpr int kStoreBoxBytes = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width

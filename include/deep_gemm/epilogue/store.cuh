@@ -140,6 +140,12 @@ DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.
     }
 }
 
+// Where a column of the product lies in D.
+DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
+    const uint32_t head = column / (heads.left + heads.right), within = column - head * (heads.left + heads.right);
+    return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
+}
+
 template <Grouping kGrouping>
 DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
     if constexpr (kGrouping == Grouping::kDense)
@@ -176,8 +182,10 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
         const uint32_t column = tile.n_idx + i % kBoxesInRow * kConfig.columns;
         // kMasked: a wave that TMA may not write whole went another way.
         const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
-        if (wanted && column < args.n)
-            store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, column, box_row, tile.group);
+        if (!wanted || column >= args.n) continue;
+        uint32_t d_column = column;
+        if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
+        store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
     }
     ptx::bulk_commit_group();
 }

@@ -49,7 +49,8 @@ enum class Major : uint8_t { kK, kMn };
 //   kMasked      A [G,M,K], D [G,M,N]; the first masked_m[g] rows of each group are wanted, the others stay untouched
 //   kPsum        A [M,K], D [M,N]; group g ends at row layout[g], and starts where the one before ends, rounded up to the
 //                alignment; rows past the last aligned end stay untouched
-enum class Grouping : uint8_t { kDense, kContiguous, kMasked, kPsum };
+//   kKGrouped    D [G,M,N]; A and B are divided along K: D of a group is the product over the group's part of it
+enum class Grouping : uint8_t { kDense, kContiguous, kMasked, kPsum, kKGrouped };
 
 // Whether the layout has an entry a group: what rows there are is known where it is read alone, and tiles start with groups.
 DG_HOST_DEVICE constexpr bool has_entry_per_group(Grouping grouping) {

@@ -32,4 +32,5 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_bf16_gemm(m);
     bindings::register_fp8_gemm(m);
     bindings::register_grouped_fp8_gemm(m);
+    bindings::register_k_grouped_gemm(m);
 }

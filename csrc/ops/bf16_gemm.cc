@@ -22,7 +22,9 @@ struct Bf16Family {
     }
     static uint64_t hash(const Shape& s) {
         const uint64_t kinds = static_cast<uint64_t>(s.a_major) | static_cast<uint64_t>(s.b_major) << 8 |
-                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c) << 24;
+                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c) << 24 |
+                               static_cast<uint64_t>(s.groups.grouping) << 25 |
+                               static_cast<uint64_t>(s.groups.count) << 32;
         return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds});
     }
 };
@@ -55,11 +57,13 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                                           .box_outer = kWgmmaM}),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
+            .c_stride_g = 0,
             .m = m,
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
             .a_slices = a_slices(config, m),
-            .raster = ready.raster};
+            .raster = ready.raster,
+            .groups = {}};
 }
 
 void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
@@ -68,8 +72,8 @@ void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
         if (!options.compile_only) finish_without_product(p, stream);
         return;
     }
-    ReadyKernel<Bf16GemmConfig> ready = ready_kernels<Bf16Family>().find_or_make(
-        p.device.index, {p.m, p.n, p.k, p.a.major, p.b.major, p.d_dtype, p.has_c()});
+    ReadyKernel<Bf16GemmConfig> ready =
+        ready_bf16_gemm(p.device.index, {p.m, p.n, p.k, p.a.major, p.b.major, p.d_dtype, p.has_c(), {}});
     if (options.compile_only) return;
     const Bf16GemmArgs args = kernel_args(p, ready);
     ready.shape.programmatic_dependent_launch = options.pdl;
@@ -85,6 +89,10 @@ void bf16_gemm(const Bf16GemmCall& call) {
     if (runs_on_device(device)) return run_on_device(problem, call.stream);
     const BlockingScope scope;
     reference::bf16_gemm(problem);
+}
+
+ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape) {
+    return ready_kernels<Bf16Family>().find_or_make(device, shape);
 }
 
 void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config) {

@@ -84,13 +84,15 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .sfb = scale_args(p.sfb),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
+            .c_stride_g = 0,
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
             .a_slices = slices,
             .raster = ready.raster,
             .groups = group_args(p),
-            .output = {p.d, p.d_row_stride, p.d_group_stride}};
+            .output = {p.d, p.d_row_stride, p.d_group_stride},
+            .matrices = {}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

@@ -97,7 +97,7 @@ struct Clusters {
 };
 
 Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms) {
-    return {ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+    return {shape.groups.count * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
                 ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n),
             resident_clusters(sms, c.cluster_m * c.cluster_n)};
 }
@@ -132,7 +132,8 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
     const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
     const double written = double(shape.m) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
-    const double dram = (raster_of(c, shape, arch).operand_bytes + written) / (arch.dram_tb_per_s * 1e6);
+    const double moved = double(shape.groups.count) * (raster_of(c, shape, arch).operand_bytes + written);
+    const double dram = moved / (arch.dram_tb_per_s * 1e6);
     return kLaunchUs + std::max({math, l2, dram});
 }
 
@@ -163,6 +164,9 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(shape.m > 0 && shape.n > 0 && shape.k > 0,
              "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel", shape.m,
              shape.n, shape.k);
+    DG_CHECK(shape.groups.count > 0, "num_groups: planning expects a positive number, got {}", shape.groups.count);
+    const bool known = shape.groups.grouping == Grouping::kDense || shape.groups.grouping == Grouping::kKGrouped;
+    DG_CHECK(known, "grouping: BF16 kernels are dense or k_grouped, got {}", text_of(shape.groups.grouping));
     DG_CHECK(0 < arch.usable_sms && arch.usable_sms <= arch.sm_count, "usable_sms: expected 1 to {} SMs, got {}",
              arch.sm_count, arch.usable_sms);
 }
@@ -170,6 +174,7 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
 std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch) {
     std::vector<Bf16GemmConfig> configs;
     Bf16GemmConfig c{};
+    c.grouping = shape.groups.grouping;
     c.a_major = shape.a_major;
     c.b_major = shape.b_major;
     c.d_dtype = shape.d_dtype;
@@ -214,21 +219,25 @@ Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
 Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
     DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
-                 config.has_c == shape.has_c,
-             "config: {} was made for other majors, D dtype or C than the shape's", describe(config));
+                 config.has_c == shape.has_c && config.grouping == shape.groups.grouping,
+             "config: {} was made for other majors, D dtype, C or grouping than the shape's", describe(config));
     const std::string reason = why_not(config, arch);
     DG_CHECK(reason.empty(), "config: {} cannot run: {}", describe(config), reason);
     return plan_of(config, shape, arch);
 }
 
 std::string describe(const Bf16GemmShape& shape) {
-    return fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+    std::string text = fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+    if (shape.groups.grouping == Grouping::kKGrouped) text += fmt::format(" each of groups={}", shape.groups.count);
+    return text;
 }
 
 std::string describe(const Bf16GemmConfig& c) {
-    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}", c.block_m, c.block_n,
+    const bool grouped = c.grouping != Grouping::kDense;
+    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}", c.block_m, c.block_n,
                        kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
-                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "");
+                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "", grouped ? " " : "",
+                       grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Bf16GemmPlan& plan) {

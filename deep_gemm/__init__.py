@@ -26,6 +26,7 @@ from .ops.cublaslt_gemm import (  # noqa: E402
     cublaslt_gemm_tn,
     cublaslt_gemm_tt,
 )
+from .ops.einsum import einsum, fp8_einsum  # noqa: E402
 from .ops.fp8_gemm import (  # noqa: E402
     fp8_fp4_gemm_nn,
     fp8_fp4_gemm_nt,

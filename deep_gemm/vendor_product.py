@@ -21,20 +21,25 @@ def product_of(left: Tensor, right: Tensor, dtype: torch.dtype, out: Optional[Te
         one = torch.ones((), dtype=torch.float32, device=left.device)
         # PyTorch has no public FP8 product.
         return torch._scaled_mm(left, right, one, one, out_dtype=dtype, **({} if out is None else {"out": out}))
+    multiply = torch.bmm if left.dim() == 3 else torch.mm
     if dtype == left.dtype:
-        return torch.mm(left, right, out=out)
+        return multiply(left, right, out=out)
     if "dtype" in torch.ops.aten.mm.overloads():
-        return torch.mm(left, right, out_dtype=dtype, **({} if out is None else {"out": out}))
-    return torch.mm(left.to(dtype), right.to(dtype), out=out)  # PyTorch before 2.8: slower, no less exact
+        return multiply(left, right, out_dtype=dtype, **({} if out is None else {"out": out}))
+    return multiply(left.to(dtype), right.to(dtype), out=out)  # PyTorch before 2.8: slower, no less exact
 
 
 def vendor_product(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor]) -> None:
     """`cublaslt_gemm_<layout>`: checks everything, then writes D. Raises DeepGemmError before any write."""
     getattr(_C, f"check_cublaslt_gemm_{layout}")(a, b, d, c)
-    left, right = sees_k_last(layout, a, b)
+    write_product(*sees_k_last(layout, a, b), d, c)
+
+
+def write_product(left: Tensor, right: Tensor, d: Tensor, c: Optional[Tensor]) -> None:
+    """D = C + left @ right, of matrices or batches of them that are known to fit."""
     if d.numel() == 0:
         return
-    if left.shape[1] == 0:
+    if left.shape[-1] == 0:
         d.zero_() if c is None else d.copy_(c)
     elif d.device.type == "cpu":
         product = left.double() @ right.double()
@@ -42,7 +47,14 @@ def vendor_product(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Ten
     elif c is None:
         product_of(left, right, d.dtype, out=d)
     elif d.dtype == left.dtype:
-        torch.addmm(c, left, right, out=d)
+        (torch.baddbmm if d.dim() == 3 else torch.addmm)(c, left, right, out=d)
     else:  # C is added in FP32: D is rounded once
         product = product_of(left, right, torch.float32)
         torch.add(product, c, out=d) if d.dtype == torch.float32 else d.copy_(product + c)
+
+
+def vendor_einsum(expr: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor]) -> None:
+    """`einsum` with `use_cublaslt`: checks everything, then writes D. Raises DeepGemmError before any write."""
+    _C.check_vendor_einsum(expr, a, b, d, c)
+    right = b.transpose(1, 2) if expr.replace(" ", "") == "bhr,hdr->bhd" else b  # [h, r, d], [h, d, r]
+    write_product(a.transpose(0, 1), right, d.transpose(0, 1), None if c is None else c.transpose(0, 1))

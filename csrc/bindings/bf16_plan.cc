@@ -22,15 +22,18 @@ struct Request {
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("a_major") = "k", py::arg("b_major") = "k", py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none());
+                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
+                 py::arg("grouping") = "dense", py::arg("num_groups") = 1);
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
-    Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"])},
+    Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"]), {}},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     from_python("a_major", all["a_major"], request.shape.a_major);
     from_python("b_major", all["b_major"], request.shape.b_major);
     from_python("d_dtype", all["d_dtype"], request.shape.d_dtype);
+    from_python("grouping", all["grouping"], request.shape.groups.grouping);
+    from_python("num_groups", all["num_groups"], request.shape.groups.count);
     return request;
 }
 
@@ -63,7 +66,8 @@ py::dict source_of_config(const py::dict& config, const py::dict& arch) {
 void register_bf16_plan(py::module_& m) {
     m.def("plan_bf16_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The plan for a shape as a dictionary. Keywords: a_major, b_major ('k', 'mn'), d_dtype ('bf16', 'f32'), has_c, "
-          "arch (overrides of the H200's numbers), config (run this one instead of the best).");
+          "arch (overrides of the H200's numbers), config (run this one instead of the best); grouping ('dense', "
+          "'batched', 'batch_sum', 'k_grouped': k is then a group's) with num_groups.");
     m.def("plans_bf16_gemm", &plan_all, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm.");
     m.def("pin_bf16_gemm_config", &pin, py::arg("m"), py::arg("n"), py::arg("k"), py::arg("device"),

@@ -137,7 +137,8 @@ void register_plan(py::module_& m) {
           "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, arch "
           "(overrides of the "
           "H200's numbers), config (run this one instead of the best); grouping ('dense', 'contiguous', "
-          "'masked', 'psum') with num_groups, expected_m (masked, psum) and alignment (contiguous, psum); head_splits (left, mid, right) of D.");
+          "'masked', 'psum', 'batched', 'k_grouped': k is then a group's) with num_groups, expected_m (masked, psum) and "
+          "alignment (contiguous, psum); head_splits (left, mid, right) of D.");
     m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
           "plan_fp8_gemm.");

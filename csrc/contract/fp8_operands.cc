@@ -154,6 +154,8 @@ const Forms& forms_of(Grouping grouping) {
         case Grouping::kBatched:
         case Grouping::kBatchSum:
             return kBatchedForms;
+        case Grouping::kKGrouped:
+            break;  // a contract of its own: k_grouped_gemm.h
     }
     return kDenseForms;
 }
@@ -223,11 +225,6 @@ void check_layouts(const Fp8Operands& call) {
     expect(call.sfa, kSfaName).strides_forward().base_aligned(sizeof(float));
     expect(call.sfb, kSfbName).strides_forward().base_aligned(sizeof(float));
     expect(call.d, "d").tma_addressable("N");
-}
-
-// Between groups; of a single one any stride is right that a tensor map accepts.
-int64_t group_stride_of(const TensorView& t, int64_t row_stride) {
-    return t.rank == 3 && t.shape[0] > 1 ? t.stride[0] : row_stride;
 }
 
 // Strides of extents 0 and 1 are replaced by what a tensor map accepts.

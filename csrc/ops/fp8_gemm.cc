@@ -88,6 +88,7 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .sfb = scale_args(p.sfb),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
+            .c_stride_g = p.c_group_stride,
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
@@ -96,7 +97,8 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .groups = group_args(p),
             .output = {p.d, p.d_row_stride, p.d_group_stride},
             .heads = {static_cast<uint32_t>(p.heads.left), static_cast<uint32_t>(p.heads.mid),
-                      static_cast<uint32_t>(p.heads.right)}};
+                      static_cast<uint32_t>(p.heads.right)},
+            .matrices = {}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
@@ -122,11 +124,22 @@ void finish_heads_without_product(const Fp8GemmProblem& p, launch::StreamHandle 
     }
 }
 
+// D is C or zeros: of a group after the other where each has one.
+void finish_groups_without_product(Fp8GemmProblem p, launch::StreamHandle stream) {
+    const int64_t bytes = element_bytes(p.d_dtype);
+    for (int64_t i = 0; i < p.d_groups(); ++i) {
+        finish_without_product(p, stream);
+        p.d = static_cast<char*>(p.d) + p.d_group_stride * bytes;
+        if (p.has_c()) p.c = static_cast<const char*>(p.c) + p.c_group_stride * bytes;
+    }
+}
+
 void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
     if (has_no_product(problem)) {
         if (options.compile_only) return;
-        problem.heads.some() ? finish_heads_without_product(problem, stream) : finish_without_product(problem, stream);
+        problem.heads.some() ? finish_heads_without_product(problem, stream)
+                              : finish_groups_without_product(problem, stream);
         return;
     }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
@@ -140,14 +153,17 @@ void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
 template <typename Call>
 void run(const Call& call) {
     const Device device = contract::device_of(call);
-    const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
-    if (problem.empty_output()) return;
-    if (runs_on_device(device)) return run_on_device(problem, call.stream);
-    const BlockingScope scope;
-    reference::fp8_gemm(problem);
+    run_fp8_gemm(contract::check_fp8_gemm(call, rules_of(device)), call.stream);
 }
 
 }  // namespace
+
+void run_fp8_gemm(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
+    if (problem.empty_output()) return;
+    if (runs_on_device(problem.device)) return run_on_device(problem, stream);
+    const BlockingScope scope;
+    reference::fp8_gemm(problem);
+}
 
 void fp8_gemm(const Fp8GemmCall& call) {
     run(call);

@@ -5,6 +5,7 @@
 #include "contract/fp8_gemm.h"
 #include "contract/grouped_fp8_gemm.h"
 #include "contract/skip_head_mid.h"
+#include "launch/launch.h"
 
 namespace deep_gemm::ops {
 
@@ -20,6 +21,9 @@ using contract::SkipHeadMidCall;
 // the call's stream; throws Error before anything is written or launched. Thread-safe. The first call of a
 // config compiles.
 void fp8_gemm(const Fp8GemmCall& call);
+
+// The same from the problem on.
+void run_fp8_gemm(const Fp8GemmProblem& problem, launch::StreamHandle stream);
 
 // The same for fp8_gemm_nt_skip_head_mid.
 void fp8_gemm_skip_head_mid(const SkipHeadMidCall& call);

@@ -8,16 +8,18 @@
 #include <deep_gemm/kernels/bf16_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/group_shape.h"
 #include "plan/kernel_source.h"
 
 namespace deep_gemm::plan {
 
 // What of a problem may choose a config: never an address or a stride.
 struct Bf16GemmShape {
-    int64_t m, n, k;
+    int64_t m, n, k;  // k: of one group for kKGrouped
     Major a_major, b_major;
     Dtype d_dtype;
     bool has_c;
+    GroupShape groups{};
     bool operator==(const Bf16GemmShape&) const = default;
 };
 

@@ -27,6 +27,9 @@ constexpr Word<Grouping> kGroupingWords[] = {
     {Grouping::kContiguous, "contiguous", "Grouping::kContiguous"},
     {Grouping::kMasked, "masked", "Grouping::kMasked"},
     {Grouping::kPsum, "psum", "Grouping::kPsum"},
+    {Grouping::kBatched, "batched", "Grouping::kBatched"},
+    {Grouping::kBatchSum, "batch_sum", "Grouping::kBatchSum"},
+    {Grouping::kKGrouped, "k_grouped", "Grouping::kKGrouped"},
 };
 constexpr Word<Major> kMajorWords[] = {{Major::kK, "k", "Major::kK"}, {Major::kMn, "mn", "Major::kMn"}};
 // Only what a GEMM writes.
@@ -134,6 +137,8 @@ std::string describe(const Fp8GemmShape& shape) {
     if (groups.grouping == Grouping::kPsum)
         text += fmt::format(" psum groups={} expected_m={} alignment={}", groups.count, groups.expected_m,
                             groups.alignment);
+    if (groups.grouping == Grouping::kKGrouped || groups.grouping == Grouping::kBatched)
+        text += fmt::format(" each of groups={}", groups.count);
     return text;
 }
 

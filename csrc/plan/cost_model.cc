@@ -24,8 +24,14 @@ struct Tiling {
 // Rows that groups want scatter about what is expected: percent of it, for groups that stand for all.
 constexpr int kScatter[] = {70, 85, 100, 115, 130};
 
+// Whether every group is a whole M x N product.
+bool is_product_per_group(Grouping grouping) {
+    return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
+}
+
 // Tiles along M, of all groups. Where a layout has an entry a group, each is cut for itself.
 int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
+    if (is_product_per_group(shape.groups.grouping)) return shape.groups.count * ceil_div(shape.m, block_m);
     if (!has_entry_per_group(shape.groups.grouping)) return ceil_div(shape.m, block_m);
     const GroupRows group = group_rows(shape);
     int64_t tiles = 0;
@@ -35,6 +41,7 @@ int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
 }
 
 double rows_of_d(const Fp8GemmShape& shape) {
+    if (is_product_per_group(shape.groups.grouping)) return double(shape.m) * double(shape.groups.count);
     if (!has_entry_per_group(shape.groups.grouping)) return double(shape.m);
     const GroupRows group = group_rows(shape);
     return double(group.rows) * double(group.count);
@@ -140,6 +147,12 @@ int64_t planning_m(int64_t m) {
     return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
 }
 
+int64_t planning_k(int64_t k, int64_t count) {
+    constexpr int64_t kShort = 1024;
+    const int64_t mean = ceil_div(k, max_of<int64_t>(count, 1));
+    return align_up<int64_t>(max_of<int64_t>(mean, 1), mean <= kShort ? kBlockK : kShort);
+}
+
 GroupRows group_rows(const Fp8GemmShape& shape) {
     const GroupShape& groups = shape.groups;
     switch (groups.grouping) {
@@ -157,6 +170,10 @@ GroupRows group_rows(const Fp8GemmShape& shape) {
             // Nobody knows: all rows are wanted.
             return {groups.expected_m == 0 ? shape.m : std::min(planning_m(groups.expected_m), shape.m),
                     groups.count};
+        case Grouping::kBatched:
+        case Grouping::kBatchSum:
+        case Grouping::kKGrouped:
+            return {shape.m, groups.count};
     }
     return {shape.m, 1};
 }

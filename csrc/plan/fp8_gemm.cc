@@ -34,7 +34,7 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
 int64_t most_tiles_along_m(const Fp8GemmShape& shape, int64_t rows) {
     const GroupShape& groups = shape.groups;
     const int64_t tiles = ceil_div(shape.m, rows);
-    if (groups.grouping == Grouping::kMasked) return groups.count * tiles;
+    if (has_output_per_group(groups.grouping)) return groups.count * tiles;
     if (groups.grouping != Grouping::kPsum) return tiles;
     // Each group but one may add a part of a tile.
     return tiles + std::min(groups.count, ceil_div(shape.m, groups.alignment)) - 1;

@@ -8,22 +8,14 @@
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/group_shape.h"
 #include "plan/kernel_source.h"
 
 namespace deep_gemm::plan {
 
-// How the rows of a problem are grouped, as far as it may choose a config.
-struct GroupShape {
-    Grouping grouping = Grouping::kDense;
-    int64_t count = 1;
-    int64_t expected_m = 0;  // kMasked, kPsum: rows that a group is likely to want; 0: nobody knows
-    int64_t alignment = 0;   // kContiguous, kPsum: groups start at multiples of it
-    bool operator==(const GroupShape&) const = default;
-};
-
 // What of a problem may choose a config: never an address or a stride.
 struct Fp8GemmShape {
-    int64_t m, n, k;  // of one group for kMasked
+    int64_t m, n, k;  // m: of one group for kMasked; k: of one group for kKGrouped
     ScaleGranularity sfb_granularity;
     Dtype d_dtype;
     bool has_c;

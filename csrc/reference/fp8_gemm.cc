@@ -165,8 +165,9 @@ void fp8_gemm(const Fp8GemmProblem& p) {
             return psum(p);
         case Grouping::kBatched:
             return batched(p);
-        case Grouping::kBatchSum:
-            break;  // no FP8 contraction is one
+        case Grouping::kBatchSum:  // no FP8 contraction is one
+        case Grouping::kKGrouped:  // a problem of its own: k_grouped_gemm.h
+            break;
     }
 }
 

@@ -152,8 +152,20 @@ def k_grouped() -> list[Op]:
 def other() -> list[Op]:
     """Rows of the contractions and GEMM variants that have no family."""
     return [
-        Op("fp8_einsum", "expr, a, b, d, c=None, recipe=(1, 128, 128)", "batched FP8 contractions"),
-        Op("einsum", "expr, a, b, d, c=None, use_cublaslt=False", "batched BF16 contractions"),
+        Op(
+            "fp8_einsum",
+            "expr, a, b, d, c=None, recipe=(1, 128, 128)",
+            "batched FP8 contractions",
+            archs=("sm_90", "cpu"),
+            formats="E4M3 x E4M3 with FP32 factors, 'bhr,hdr->bhd', D in BF16 or FP32; 'bhd,hdr->bhr', 'bhd,bhr->hdr' on cpu alone",
+        ),
+        Op(
+            "einsum",
+            "expr, a, b, d, c=None, use_cublaslt=False",
+            "batched BF16 contractions",
+            archs=("sm_90", "cpu"),
+            formats="BF16 x BF16, 'bmk,bnk->mn', 'bhr,hdr->bhd', 'bhd,hdr->bhr', D in BF16 or FP32",
+        ),
         Op("tf32_hc_prenorm_gemm", "a, b, d, sqr_sum, num_splits=None", "TF32 GEMM beside the sum of squares of A"),
         Op(
             "fp8_gemm_nt_skip_head_mid",

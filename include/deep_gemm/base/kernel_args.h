@@ -19,12 +19,13 @@ struct ScaleArgs {
     int64_t stride_g;  // 0 where the operand has no groups
 };
 
-// Which rows belong to which group. Read on the device when the kernel runs.
+// Which rows, or which part of K, belong to which group. Read on the device when the kernel runs.
 struct GroupArgs {
     const int32_t* layout;      // kContiguous: [M], the group of each row or -1; kMasked: [count], the wanted rows of each;
-                                // kPsum: [count], the end row of each
+                                // kPsum: [count], the end row of each; kKGrouped: [count], the size along K of each, or its end
     uint32_t count;             // groups
-    uint32_t alignment;         // kPsum: groups start at multiples of it; it is one of kWgmmaM
+    uint32_t alignment;         // kPsum: groups start at multiples of it; it is one of kWgmmaM. kKGrouped: the same along K where
+                                // the layout holds ends; 0 where it holds sizes, and groups follow one another
     uint32_t stored_alignment;  // kPsum: a group is written up to a multiple of it: `alignment`, or 1: no padding
 };
 
@@ -40,6 +41,20 @@ struct RasterArgs {
     uint32_t group;
     bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
 };
+
+// Where each group of kKGrouped is a K-major matrix with a pitch of its own: group after group, [rows, K of the group] each.
+// The kernel makes their tensor maps itself, from one that lacks address, K and pitch.
+struct GroupMatrices {
+    const void* a;
+    const void* b;
+    TensorMap* maps;  // room that the call owns: map_slots() pairs of maps for each CTA of the grid
+};
+
+inline constexpr int kMapPairBytes = 2 * sizeof(TensorMap);
+inline constexpr int kMapAlignment = 128;  // bytes
+
+// Pairs of maps that a CTA owns in global memory (tile/group_maps.cuh says why).
+DG_HOST_DEVICE constexpr int map_slots(int num_stages) { return num_stages + 1; }
 
 // D as plain memory, for rows that TMA cannot clip; strides in elements.
 struct OutputArgs {

@@ -25,16 +25,18 @@ DG_DEVICE float load_c(const char* row, uint32_t column) {
     return ptx::bf16_low(reinterpret_cast<const uint16_t*>(row)[column]);
 }
 
-// Adds C to this thread's fragment of a wave; `row` is its first row, `n_idx` the tile's first column. Past the matrix it
+// Adds C to this thread's fragment of a wave; `row` is its first row. Past the matrix it
 // re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
-// `Args` has c, c_stride_m and the extents m, n.
+// `Args` has c, c_stride_m and the extents m, n; where groups have a C each, also c_stride_g.
 template <StoreConfig kConfig, typename Args>
-DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], uint32_t row, uint32_t n_idx, uint32_t lane) {
+DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row, uint32_t lane) {
+    const uint32_t n_idx = tile.n_idx;
     const bool interior = n_idx + kConfig.block_n <= args.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const int64_t r = min_of(row + half * 8, args.m - 1);
-        const char* c_row = static_cast<const char*>(args.c) + r * args.c_stride_m * output_bytes(kConfig.dtype);
+        int64_t first_element = min_of(row + half * 8, args.m - 1) * args.c_stride_m;
+        if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
+        const char* c_row = static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
         float2 c[kConfig.block_n / 8];
         const uint32_t first = n_idx + lane % 4 * 2;
         // One branch around all loads: within the loop the compiler would make it predicates, and hold both sides' addresses.
@@ -151,7 +153,7 @@ DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column,
     if constexpr (kGrouping == Grouping::kDense)
         ptx::tma_store_2d(d, box, column, row);
     else
-        ptx::tma_store_3d(d, box, column, row, kGrouping == Grouping::kMasked ? group : 0);
+        ptx::tma_store_3d(d, box, column, row, has_output_per_group(kGrouping) ? group : 0);
 }
 
 // Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its

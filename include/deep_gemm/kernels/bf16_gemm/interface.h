@@ -13,6 +13,7 @@ inline constexpr int kBf16SpanBytes = 128;
 
 // Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
 struct Bf16GemmConfig {
+    Grouping grouping;        // kDense, kBatched, kBatchSum or kKGrouped
     Major a_major, b_major;
     Dtype d_dtype;            // kBf16 or kF32
     bool has_c;               // add C in the epilogue
@@ -30,8 +31,9 @@ struct Bf16GemmConfig {
 // Calls visit("name", field) for every field, in order.
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
-    auto& [a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
+    auto& [grouping, a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
            cluster_n] = config;
+    visit("grouping", grouping);
     visit("a_major", a_major);
     visit("b_major", b_major);
     visit("d_dtype", d_dtype);
@@ -85,15 +87,22 @@ DG_HOST_DEVICE constexpr OperandBox b_box(const Bf16GemmConfig& c) {
     return {kBf16BlockK, b_slices(c).rows};
 }
 
+// Whether A and B have a matrix a group, hence maps of three dimensions.
+DG_HOST_DEVICE constexpr bool has_operands_per_group(const Bf16GemmConfig& c) {
+    return c.grouping == Grouping::kBatched || c.grouping == Grouping::kBatchSum;
+}
+
 struct Bf16GemmArgs {
-    TensorMap a;  // (K, M) or (M, K) BF16, box a_box, 128-byte swizzle
-    TensorMap b;  // (K, N) or (N, K) BF16, box b_box, 128-byte swizzle
-    TensorMap d;  // (N, M) of d_dtype, box (store columns, 64), 128-byte swizzle
+    TensorMap a;  // (K, M[, G]) or (M, K[, G]) BF16, box a_box, 128-byte swizzle; G for kBatched, kBatchSum
+    TensorMap b;  // (K, N[, G]) or (N, K[, G]) BF16, box b_box, 128-byte swizzle
+    TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64[, 1]), 128-byte swizzle; G for kKGrouped, kBatched
     const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;
+    int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
+    uint32_t m, n, k;    // k: of all groups for kKGrouped, of one else
     SliceArgs a_slices;
     RasterArgs raster;
+    GroupArgs groups;  // grouped only
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -104,7 +113,8 @@ struct Bf16GemmSmem {
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, Grouping::kDense};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes,
+            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping};
 }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {

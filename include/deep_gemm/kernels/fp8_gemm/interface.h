@@ -60,7 +60,7 @@ DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) 
 }
 
 // Dense problems use 2-D tensor maps (columns, rows); grouped ones 3-D (columns, rows, groups), where A and D of kContiguous
-// and kPsum have one group that holds all rows.
+// and kPsum have one group that holds all rows. A and B of kKGrouped are 2-D, and the kernel fills in address, K and pitch.
 struct Fp8GemmArgs {
     TensorMap a;  // (K, M[, G]) uint8, box (128, a_slices.rows[, 1]), 128-byte swizzle
     TensorMap b;  // (K, N[, G]) uint8, box (128, block_n / cluster_m[, 1]), 128-byte swizzle
@@ -69,19 +69,23 @@ struct Fp8GemmArgs {
     ScaleArgs sfb;
     const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;    // of one group, for kMasked
+    int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
+    uint32_t m, n, k;    // m: of one group, for kMasked and kBatched; k: of all groups, for kKGrouped
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only
     OutputArgs output;   // kMasked only: tiles that end inside a group are stored row by row
     HeadArgs heads;      // read only with a head_unit
+    GroupMatrices matrices;  // kKGrouped only
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
     int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
     int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all staged
-    int d_offset, a_offset, b_offset, sfb_offset, barrier_offset;
+    int d_offset, a_offset, b_offset, sfb_offset;
+    int maps_offset;                 // kKGrouped: the maps in the making
+    int barrier_offset;
     int total;                       // dynamic shared memory to ask for, alignment slack included
 };
 
@@ -104,7 +108,8 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
     s.sfb_offset = s.b_offset + c.num_stages * s.b_stage;
-    s.barrier_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
+    s.maps_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
+    s.barrier_offset = s.maps_offset + (c.grouping == Grouping::kKGrouped ? kMapPairBytes : 0);
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
     return s;
 }

@@ -19,11 +19,12 @@ class MathTile {
     static constexpr int kKBlocks = kConfig.k_blocks;
 
     DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
-                       uint32_t n_idx)
+                       const Tile& tile)
         : ctx_(ctx),
           cursor_(cursor),
           feed_(feed),
-          first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
+          tile_(tile),
+          first_block_columns_(kScaleBlock - tile.n_idx % kScaleBlock),
           a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
           b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {
 #pragma unroll
@@ -103,7 +104,7 @@ class MathTile {
     template <typename Step>
     DG_DEVICE void for_each_stage(const Step& step) {
         constexpr int kBatch = Context::kScaleBatch / kKBlocks;
-        const uint32_t num_k = ctx_.num_k_stages();
+        const uint32_t num_k = ctx_.num_k_stages(tile_);
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kBatch) {
             feed_.turn();
@@ -158,7 +159,7 @@ class MathTile {
             stage_ = cursor_.stage;
             cursor_.advance();
         });
-        if (ctx_.num_k_stages() % 2 == 1)
+        if (ctx_.num_k_stages(tile_) % 2 == 1)
             retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
             retire<0, kProducts - 1>(accumulators_[1], scales_[1], stage_);
@@ -175,6 +176,7 @@ class MathTile {
     const Context& ctx_;
     typename Context::Cursor& cursor_;
     typename Context::Feed& feed_;
+    const Tile& tile_;
     uint32_t first_block_columns_;
     uint32_t a_low_, b_low_;  // descriptors of stage 0
     Accumulators accumulators_[kConfig.num_accumulators];

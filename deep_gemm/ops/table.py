@@ -137,15 +137,22 @@ def k_grouped() -> list[Op]:
     """Rows of the GEMMs grouped along K, for weight gradients."""
     head, tail = "a, b, d, ks_cpu, grouped_layout, c=None", 'compiled_dims="mn", use_psum_layout=False'
     older = {"ks": "ks_cpu", "ks_tensor": "grouped_layout"}
-    names = ["k_grouped_fp8_gemm_nt_contiguous", "k_grouped_fp8_gemm_tn_contiguous", "k_grouped_bf16_gemm_tn_contiguous"]
+    sizes, both = "D in FP32, sizes from the host or the device alone", ("sm_90", "cpu")
+    rows = {
+        "k_grouped_fp8_gemm_nt_contiguous": (both, f"E4M3 x E4M3 with FP32 factors, recipe (1,1,128), {sizes}"),
+        "k_grouped_fp8_gemm_tn_contiguous": (("cpu",), f"E4M3 x E4M3 with FP32 factors, recipe (1,1,128) or (1,1,32), {sizes}"),
+        "k_grouped_bf16_gemm_tn_contiguous": (both, f"BF16 x BF16, layouts of sizes and of ends (psum), {sizes}"),
+    }
     return [
         Op(
             name,
             f"{head}, recipe=(1, 1, 128), {tail}" if "fp8" in name else f"{head}, {tail}",
             "one GEMM a group of K, for weight gradients",
+            archs=archs,
+            formats=formats,
             older_keywords=older,
         )
-        for name in names
+        for name, (archs, formats) in rows.items()
     ]
 
 

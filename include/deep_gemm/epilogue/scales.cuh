@@ -154,6 +154,17 @@ class ColumnScaleCopier {
         source_ += scales_.stride_k;
     }
 
+    // Zeros for a K block past the end: its products are zeros, and garbage times them might not be.
+    DG_DEVICE void clear(ptx::SmemAddr destination) const {
+#pragma unroll
+        for (uint32_t i = 0; i < kCount; i += 128) {
+            const uint32_t column = i + lane_ * 4;
+            if (column < kCount)
+                for (uint32_t j = 0; j < 4; ++j)
+                    ptx::cp_async_zero_4(destination + (column + j) * sizeof(float), scales_.data);
+        }
+    }
+
   private:
     DG_DEVICE void copy_four(ptx::SmemAddr destination, const float* source, uint32_t column) const {
         const uint32_t count = column < n_ ? min_of(n_ - column, 4u) : 0;

@@ -94,8 +94,12 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
         copier.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            for (int i = 0; i < kConfig.k_blocks; ++i)
-                if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile)) copier.copy(ctx.sfb_stage(cursor.stage, i));
+            for (int i = 0; i < kConfig.k_blocks; ++i) {
+                if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
+                    copier.copy(ctx.sfb_stage(cursor.stage, i));
+                else
+                    copier.clear(ctx.sfb_stage(cursor.stage, i));
+            }
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }

@@ -66,7 +66,7 @@ def tensors_need_op(a: Any, b: Any, d: Any, c: Any) -> bool:
     return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (a, b, d, c))
 
 
-def register_op(name: str, schema: str, run: Callable[..., None], fake: Callable[..., None]) -> Any:
+def _register(name: str, schema: str, run: Callable[..., None], fake: Callable[..., None]) -> Any:
     """Defines the operator `name` with its kernel for both devices and its fake; returns its overload."""
     _library.define(name + schema, tags=_TAGS)
     for key in ("CPU", "CUDA"):
@@ -107,7 +107,7 @@ def _register_fp8_gemm(layout: str) -> Any:
     def fake(a, sfa, b, sfb, d, c, accumulate, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast) -> None:
         check_fp8_gemm(layout, (a, sfa), (b, sfb), d, c, (recipe, recipe_a, recipe_b), compiled_dims)
 
-    return register_op(name, _FP8_GEMM_SCHEMA, run, fake)
+    return _register(name, _FP8_GEMM_SCHEMA, run, fake)
 
 
 _FP8_GEMM = {layout: _register_fp8_gemm(layout) for layout in ("nt", "nn", "tn", "tt")}
@@ -156,7 +156,7 @@ def _register_m_grouped(name: str, schema: str, check: Callable[..., None]) -> A
     def fake(a: Tensor, sfa: Tensor, b: Tensor, sfb: Tensor, *others: Any) -> None:
         check((a, sfa), (b, sfb), *others)
 
-    return register_op(name, schema, run, fake)
+    return _register(name, schema, run, fake)
 
 
 _CONTIGUOUS = {
@@ -195,7 +195,7 @@ def _register_bf16_gemm(layout: str) -> Any:
     def fake(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], accumulate: bool, compiled_dims: str) -> None:
         check_bf16_gemm(layout, a, b, d, c, compiled_dims)
 
-    return register_op(f"bf16_gemm_{layout}", _BF16_GEMM_SCHEMA, run, fake)
+    return _register(f"bf16_gemm_{layout}", _BF16_GEMM_SCHEMA, run, fake)
 
 
 _BF16_GEMM = {layout: _register_bf16_gemm(layout) for layout in ("nt", "nn", "tn", "tt")}

@@ -10,13 +10,13 @@ from typing import Any, Optional
 from torch import Tensor
 
 from ..fake_checks import check_cublaslt_gemm, expect_tensor_kinds
-from ..torch_ops import register_op, tensors_need_op
+from ..torch_ops import _register, tensors_need_op
 from ..vendor_product import vendor_product
 
 _SCHEMA = "(Tensor a, Tensor b, Tensor(a!) d, Tensor? c, bool accumulate) -> ()"
 
 
-def _register(layout: str) -> Any:
+def _register_layout(layout: str) -> Any:
     """Defines `cublaslt_gemm_<layout>`; `accumulate` stands for `c` being `d` itself, as in `fp8_gemm_<layout>`."""
 
     def run(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], accumulate: bool) -> None:
@@ -25,10 +25,10 @@ def _register(layout: str) -> Any:
     def fake(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], accumulate: bool) -> None:
         check_cublaslt_gemm(layout, a, b, d, c)
 
-    return register_op(f"cublaslt_gemm_{layout}", _SCHEMA, run, fake)
+    return _register(f"cublaslt_gemm_{layout}", _SCHEMA, run, fake)
 
 
-_OPERATORS = {layout: _register(layout) for layout in ("nt", "nn", "tn", "tt")}
+_OPERATORS = {layout: _register_layout(layout) for layout in ("nt", "nn", "tn", "tt")}
 
 
 def _call(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor]) -> None:

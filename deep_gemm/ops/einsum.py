@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _C
 from ..fake_checks import expect, expect_kinds, expect_tensor_kinds
 from ..fake_einsum import check_einsum, check_fp8_einsum
-from ..torch_ops import needs_op, register_op, tensors_need_op
+from ..torch_ops import _register, needs_op, tensors_need_op
 from ..vendor_product import vendor_einsum
 from .fp8_gemm import Pair
 
@@ -44,8 +44,8 @@ def _fp8_fake(
     check_fp8_einsum(expr, (a, sfa), (b, sfb), d, c, recipe)
 
 
-_EINSUM = register_op("einsum", _SCHEMA, _run, _fake)
-_FP8_EINSUM = register_op("fp8_einsum", _FP8_SCHEMA, _fp8_run, _fp8_fake)
+_EINSUM = _register("einsum", _SCHEMA, _run, _fake)
+_FP8_EINSUM = _register("fp8_einsum", _FP8_SCHEMA, _fp8_run, _fp8_fake)
 
 
 def _expect_expression(expr: Any) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import _C
 from ..fake_checks import check_skip_head_mid, expect_head_splits, expect_kinds
-from ..torch_ops import needs_op, register_op
+from ..torch_ops import _register, needs_op
 from .fp8_gemm import Pair, Recipe
 
 _SCHEMA = (
@@ -28,7 +28,7 @@ def _fake(
     check_skip_head_mid((a, sfa), (b, sfb), d, splits, recipe, compiled_dims)
 
 
-_OPERATOR = register_op("fp8_gemm_nt_skip_head_mid", _SCHEMA, _run, _fake)
+_OPERATOR = _register("fp8_gemm_nt_skip_head_mid", _SCHEMA, _run, _fake)
 
 
 def fp8_gemm_nt_skip_head_mid(

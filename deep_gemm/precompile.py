@@ -19,7 +19,7 @@ from .utils.layout import get_mk_alignment_for_contiguous_layout
 
 Extent = Union[int, Sequence[int]]
 MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
-COMPILABLE = ("fp8_gemm_", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_")
+COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_")
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -107,6 +107,8 @@ class Groups:
         grouping = next((word for word in ("contiguous", "masked") if op_name(op).endswith(word)), "dense")
         if self.psum and grouping != "contiguous":
             raise DeepGemmError(f"use_psum_layout: only m_grouped_fp8_gemm_*_contiguous has such a layout, got {op!r}; leave it out")
+        if op_name(op) == "fp8_einsum":
+            return [{"grouping": "batched", "num_groups": extents(self.count, "num_groups")[0]}]
         if grouping == "dense":
             return [{}]
         common = {"grouping": grouping, "num_groups": extents(self.count, "num_groups")[0]}
@@ -128,7 +130,7 @@ def op_name(op: str) -> str:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     name = BY_NAME[op].name
     if not name.startswith(COMPILABLE):
-        raise DeepGemmError(f"op: only fp8_gemm_* and m_grouped_fp8_gemm_* can be compiled ahead of time, got {op!r}")
+        raise DeepGemmError(f"op: only fp8_gemm_*, fp8_einsum and m_grouped_fp8_gemm_* can be compiled ahead of time, got {op!r}")
     return name
 
 
@@ -230,7 +232,7 @@ def compile(
         recipe: (gran_m, gran_n, gran_k), as of the call.
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
         accumulate: for calls with `c`.
-        num_groups: G of a grouped operation.
+        num_groups: G of a grouped operation; h of fp8_einsum "bhr,hdr->bhd", whose m, n, k are b, d, r.
         expected_m: of a masked one, or with `use_psum_layout`, as of the call (0 for None); one value or several.
         alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
         use_psum_layout: for calls of a contiguous one that pass it.
@@ -251,7 +253,7 @@ def compile(
     groups = Groups(num_groups, expected_m, alignment, use_psum_layout).planning(op)
     target = target_of(arch, sm_count, image)
     options = planning_options(target, recipe, out, accumulate)
-    if "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
+    if "grouping" in groups[0] and groups[0]["grouping"] != "batched" and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
     options.update(head_options(op, head_splits))
     points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]

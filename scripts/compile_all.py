@@ -80,10 +80,18 @@ KINDS = (
     {"head_splits": (128, 64, 64)},
     {"grouping": "contiguous", "num_groups": 8},
     {"grouping": "masked", "num_groups": 8},
+    {"grouping": "batched", "num_groups": 8},
+    {"grouping": "batched", "num_groups": 8, "d_dtype": "f32", "has_c": True},
     {"grouping": "psum", "num_groups": 8},
 )
 
-BF16_KINDS = ({"d_dtype": "bf16"}, {"d_dtype": "bf16", "has_c": True}, {"d_dtype": "f32", "has_c": True})
+BF16_KINDS = (
+    {"d_dtype": "bf16"},
+    {"d_dtype": "bf16", "has_c": True},
+    {"d_dtype": "f32", "has_c": True},
+    {"d_dtype": "bf16", "grouping": "batched", "num_groups": 8},
+    {"d_dtype": "f32", "has_c": True, "grouping": "batch_sum", "num_groups": 8},
+)
 
 
 def every_candidate() -> list[dict]:

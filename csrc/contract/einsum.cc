@@ -54,7 +54,7 @@ const Row& row_of(const std::string& asked, std::span<const Row> rows) {
         if (contraction_of(row).expression == expression) return row;
         known += fmt::format("{}'{}'", known.empty() ? "" : ", ", contraction_of(row).expression);
     }
-    refuse("expr", "one of {}, got '{}'; rename the dimensions, or contract with torch.einsum", known, asked);
+    refuse("expr", "one of {}, got '{}'; rename the dimensions, or compose the product of bf16_gemm_* calls", known, asked);
 }
 
 bool starts_lines(const TensorView& t, int line, int across) {

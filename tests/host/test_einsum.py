@@ -88,6 +88,17 @@ def test_the_sums_kernel_has_the_name_that_profiles_are_searched_for():
     assert _C.print_bf16_gemm_source(plan["config"])["entry"] == "sm90_bf16_gemm"
 
 
+def test_fp8_kernels_are_compiled_ahead_of_time(monkeypatch, tmp_path):
+    monkeypatch.setenv("DG_JIT_CACHE_DIR", str(tmp_path))
+    _C.reload_settings()
+    try:
+        (kernel,) = deep_gemm.compile("fp8_einsum", m=64, n=128, k=512, num_groups=16, out="float32", accumulate=True, jobs=1)
+        assert kernel.text.endswith("batched") and "+c" in kernel.text
+    finally:
+        monkeypatch.undo()
+        _C.reload_settings()
+
+
 def test_opcheck():
     ops = getattr(torch.ops, torch_ops.NAMESPACE)
     for expr, d in ((BHD, torch.zeros(4, 2, 16, dtype=BF16)), (BMN, torch.zeros(8, 16))):

@@ -73,6 +73,7 @@ from .settings import (  # noqa: E402
     set_tc_util,
 )
 from .testing import calc_diff  # noqa: E402
+from .validation import check_call as _check_call  # noqa: E402
 from .utils import (  # noqa: E402
     align,
     cast_back_from_fp4,
@@ -100,6 +101,7 @@ from .utils import (  # noqa: E402
 
 get_col_major_tma_aligned_tensor = get_mn_major_tma_aligned_tensor  # 1.x
 
+_C.set_validator(_check_call)
 _C.set_nvrtc_search_path(_nvrtc_folders())
 globals().update(_pending_functions())
 

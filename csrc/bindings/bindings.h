@@ -16,6 +16,7 @@ void register_plan(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);
 void register_skip_head_mid(pybind11::module_& m);
 void register_tensor_exchange(pybind11::module_& m);
+void register_validation(pybind11::module_& m);
 void register_vendor_gemm(pybind11::module_& m);
 
 }  // namespace deep_gemm::bindings

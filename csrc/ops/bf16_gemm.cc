@@ -57,13 +57,13 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                                           .box_outer = kWgmmaM}),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
-            .c_stride_g = 0,
             .m = m,
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
             .a_slices = a_slices(config, m),
             .raster = ready.raster,
-            .groups = {}};
+            .groups = {},
+            .c_stride_g = 0};
 }
 
 void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {

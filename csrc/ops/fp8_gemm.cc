@@ -84,7 +84,6 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .sfb = scale_args(p.sfb),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
-            .c_stride_g = 0,
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
@@ -92,7 +91,8 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .raster = ready.raster,
             .groups = group_args(p),
             .output = {p.d, p.d_row_stride, p.d_group_stride},
-            .matrices = {}};
+            .matrices = {},
+            .c_stride_g = 0};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

@@ -66,13 +66,13 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                                           .group_stride = static_cast<uint64_t>(p.batches.d_stride * d_bytes)}),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
-            .c_stride_g = p.batches.c_stride,
             .m = m,
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
             .a_slices = a_slices(config, m),
             .raster = ready.raster,
-            .groups = {nullptr, static_cast<uint32_t>(p.batches.count), 0, 0}};
+            .groups = {nullptr, static_cast<uint32_t>(p.batches.count), 0, 0},
+            .c_stride_g = p.batches.c_stride};
 }
 
 // D is C or zeros: of a batch after the other where each has one.

@@ -88,7 +88,6 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .sfb = scale_args(p.sfb),
             .c = p.c,
             .c_stride_m = p.c_row_stride,
-            .c_stride_g = p.c_group_stride,
             .m = static_cast<uint32_t>(p.m),
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
@@ -96,9 +95,10 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .raster = ready.raster,
             .groups = group_args(p),
             .output = {p.d, p.d_row_stride, p.d_group_stride},
+            .matrices = {},
+            .c_stride_g = p.c_group_stride,
             .heads = {static_cast<uint32_t>(p.heads.left), static_cast<uint32_t>(p.heads.mid),
-                      static_cast<uint32_t>(p.heads.right)},
-            .matrices = {}};
+                      static_cast<uint32_t>(p.heads.right)}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

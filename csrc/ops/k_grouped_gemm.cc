@@ -91,7 +91,6 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
         .sfb = scale_args(p.b.scales),
         .c = p.c,
         .c_stride_m = p.c_row_stride,
-        .c_stride_g = p.c_group_stride,
         .m = static_cast<uint32_t>(p.m),
         .n = static_cast<uint32_t>(p.n),
         .k = static_cast<uint32_t>(p.k),
@@ -99,8 +98,9 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
         .raster = ready.raster,
         .groups = group_args(p),
         .output = {},
-        .heads = {},
-        .matrices = {p.a.data, p.b.data, map_room(ready.shape, config.num_stages, workspace)}};
+        .matrices = {p.a.data, p.b.data, map_room(ready.shape, config.num_stages, workspace)},
+        .c_stride_g = p.c_group_stride,
+        .heads = {}};
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }
@@ -118,13 +118,13 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
                                .d = output_map(p, store_config(config)),
                                .c = p.c,
                                .c_stride_m = p.c_row_stride,
-                               .c_stride_g = p.c_group_stride,
                                .m = m,
                                .n = static_cast<uint32_t>(p.n),
                                .k = static_cast<uint32_t>(p.k),
                                .a_slices = a_slices(config, m),
                                .raster = ready.raster,
-                               .groups = group_args(p)};
+                               .groups = group_args(p),
+                               .c_stride_g = p.c_group_stride};
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }

@@ -9,7 +9,6 @@
 
 #include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/tensormap.cuh>
-#include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {
 
@@ -25,7 +24,8 @@ class GroupMaps {
         __syncwarp();
     }
 
-    // Turns to the group of a tile of D [m, n], which has some K.
+    // Turns to the group of a tile of D [m, n], which has some K. `Tile` has group, k_idx and k.
+    template <typename Tile>
     DG_DEVICE void turn_to(const Tile& tile, uint32_t m, uint32_t n) {
         if (tile.group == group_) return;
         group_ = tile.group;
@@ -66,6 +66,7 @@ class GroupMaps {
 class GivenMaps {
   public:
     DG_DEVICE GivenMaps(const TensorMap& a, const TensorMap& b) : a_(a), b_(b) {}
+    template <typename Tile>
     DG_DEVICE void turn_to(const Tile&, uint32_t, uint32_t) const {}
     DG_DEVICE const TensorMap& a() const { return a_; }
     DG_DEVICE const TensorMap& b() const { return b_; }

@@ -98,11 +98,11 @@ struct Bf16GemmArgs {
     TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64[, 1]), 128-byte swizzle; G for kKGrouped, kBatched
     const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
     uint32_t m, n, k;    // k: of all groups for kKGrouped, of one else
     SliceArgs a_slices;
     RasterArgs raster;
-    GroupArgs groups;  // grouped only
+    GroupArgs groups;    // grouped only
+    int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.

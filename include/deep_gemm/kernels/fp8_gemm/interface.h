@@ -69,14 +69,14 @@ struct Fp8GemmArgs {
     ScaleArgs sfb;
     const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
     uint32_t m, n, k;    // m: of one group, for kMasked and kBatched; k: of all groups, for kKGrouped
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only
     OutputArgs output;   // kMasked only: tiles that end inside a group are stored row by row
-    HeadArgs heads;      // read only with a head_unit
     GroupMatrices matrices;  // kKGrouped only
+    int64_t c_stride_g;      // kKGrouped and kBatched only, whose C is [G, M, N]
+    HeadArgs heads;          // read only with a head_unit
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.

@@ -147,8 +147,8 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     };
     restart();
     for (bool more = true; more;) {
-        MathTile<kConfig> math(ctx, cursor, feed, tile);
-        if (ctx.has_product(tile)) math.run();
+        MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
+        if (ctx.has_product(tile)) math.run(tile);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();

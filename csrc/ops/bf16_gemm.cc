@@ -59,7 +59,8 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
             .n = static_cast<uint32_t>(p.n),
             .k = static_cast<uint32_t>(p.k),
             .a_slices = a_slices(config, m),
-            .raster = ready.raster};
+            .raster = ready.raster,
+            .output = {p.d, p.d_row_stride, 0}};
 }
 
 void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {

@@ -23,6 +23,7 @@ struct Bf16GemmConfig {
     int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;            // CTAs of a cluster along M; they share B by multicast
     int cluster_n;            // CTAs of a cluster along N; they share A by multicast
+    bool ragged_n;            // is_ragged(N): the last tiles of N are not stored by TMA
 
     constexpr bool operator==(const Bf16GemmConfig&) const = default;
 };
@@ -31,7 +32,7 @@ struct Bf16GemmConfig {
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     auto& [a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
-           cluster_n] = config;
+           cluster_n, ragged_n] = config;
     visit("a_major", a_major);
     visit("b_major", b_major);
     visit("d_dtype", d_dtype);
@@ -43,6 +44,7 @@ constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
+    visit("ragged_n", ragged_n);
 }
 template <typename Visitor>
 constexpr void visit_fields(Bf16GemmConfig& config, Visitor&& visit) {
@@ -94,6 +96,7 @@ struct Bf16GemmArgs {
     uint32_t m, n, k;
     SliceArgs a_slices;
     RasterArgs raster;
+    OutputArgs output;  // for the last tiles of a ragged N
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -104,7 +107,8 @@ struct Bf16GemmSmem {
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, Grouping::kDense};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, Grouping::kDense,
+            c.ragged_n};
 }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {

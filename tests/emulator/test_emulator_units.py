@@ -8,7 +8,7 @@ import pytest
 
 from cases import barrier_cases, scalar_cases, tma_cases, wgmma_cases
 from harness.case import Case, Pointer, run_case
-from harness.cuda_driver import CudaDriver, TensorMapSpec
+from harness.cuda_driver import CudaDriver, CudaError, TensorMapSpec
 from models import BF16, E4M3, E5M2, F16, decode, fused_dot, fused_exponents, operand, swizzle, tma_box
 
 SPANS = (0, 32, 64, 128)
@@ -60,6 +60,16 @@ def test_tma_store(emulator: CudaDriver, case: Case) -> None:
             at = int(offset) + row * (SPANS[spec.swizzle] or inner) + columns
             expected[(y + row) * spec.strides[0] + x * element + columns] = data[swizzle(at, SPANS[spec.swizzle])]
     np.testing.assert_array_equal(np.frombuffer(run_case(emulator, case)["tensor"], np.uint8), expected)
+
+
+@pytest.mark.parametrize("operation", ["store", "reduce_add"])
+@pytest.mark.parametrize("place", [(-4, 0, 0, 0), (0, -1, 0, 0), (-4, -7, 0, 0), (0, -8, 0, 0)])
+def test_tma_stores_before_the_tensor_are_illegal(emulator: CudaDriver, operation: str, place: tuple[int, int, int, int]) -> None:
+    """As on an H200, unlike loads: not even a box wholly outside may begin there."""
+    spec = TensorMapSpec("tensor", 7, (32, 40), (128,), (32, 8), 3)
+    with pytest.raises(CudaError) as caught:
+        run_case(emulator, tma_cases.store_case("before", spec, bytes(tma_cases.WINDOW), [place], bytes(128 * 40), operation))
+    assert "negative ones are illegal in stores and reductions" in caught.value.report and "PTX line" in caught.value.report
 
 
 def test_tma_reduce_adds(emulator: CudaDriver) -> None:

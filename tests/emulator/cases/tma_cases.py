@@ -85,7 +85,8 @@ extern "C" __global__ void kernel_main(const __grid_constant__ TensorMap map, co
 """ % WINDOW
 
 
-def _store_case(name: str, spec: TensorMapSpec, data: bytes, where: list[tuple[int, int, int, int]], start: bytes, operation: str = "store") -> Case:
+def store_case(name: str, spec: TensorMapSpec, data: bytes, where: list[tuple[int, int, int, int]], start: bytes, operation: str = "store") -> Case:
+    """Stores boxes of the window, each at (inner, outer, -, offset in the window), into a tensor that holds `start`."""
     flat = [value for place in where for value in place]
     return Case(name=name, source=f"#define STORE tma_{operation}_2d\n" + _STORE, shared=WINDOW,
                 buffers={"tensor": start, "data": data, "where": struct.pack(f"<{len(flat)}i", *flat)},
@@ -98,14 +99,14 @@ def _stores() -> list[Case]:
     for swizzle, inner in ((0, 64), (1, 32), (2, 64), (3, 128)):
         spec = TensorMapSpec("tensor", U8, (200, 30), (208,), (inner, 16), swizzle)
         where = [(0, 0, 0, 0), (160, 20, 0, 4096), (16, 5, 0, 128), (96, 28, 0, 1024 + 256), (208, 3, 0, 0), (0, 30, 0, 0)]
-        found.append(_store_case(f"tma_store_s{swizzle}", spec, random_bytes(swizzle, WINDOW), where, bytes(208 * 30)))
+        found.append(store_case(f"tma_store_s{swizzle}", spec, random_bytes(swizzle, WINDOW), where, bytes(208 * 30)))
     # The last 16 bytes of a row are written whole, however few of them it has.
     for dtype, size, label, swizzle, tails in ((U8, 1, "u8", 3, (1, 15, 17)), (U8, 1, "u8", 0, (5,)), (BF16, 2, "bf16", 3, (2, 10, 30)), (F32, 4, "f32", 3, (4, 12))):
         span = 128 if swizzle else 64
         for tail in tails:
             spec = TensorMapSpec("tensor", dtype, ((span + tail) // size, 9), (256,), (span // size, 8), swizzle)
             where = [(0, 0, 0, 0), (span // size, 4, 0, 1024)]
-            found.append(_store_case(f"tma_store_tail_{label}_s{swizzle}_{tail}", spec, random_bytes(tail, WINDOW), where, b"\xee" * (256 * 9)))
+            found.append(store_case(f"tma_store_tail_{label}_s{swizzle}_{tail}", spec, random_bytes(tail, WINDOW), where, b"\xee" * (256 * 9)))
     for dtype, size, label in ((F32, 4, "f32"), (U32, 4, "u32"), (BF16, 2, "bf16"), (F16, 2, "f16")):
         count = 40 * 64 // size
         data = struct.pack(f"<{WINDOW // 4}f", *[(i % 251 - 125) * 0.37 for i in range(WINDOW // 4)]) if label == "f32" else random_bytes(9, WINDOW)
@@ -114,7 +115,7 @@ def _stores() -> list[Case]:
         spec = TensorMapSpec("tensor", dtype, (60 // size, 40), (64,), (32 // size, 20), 1)
         where = [(0, 0, 0, 0), (32 // size, 25, 0, 0), (0, 10, 0, 2048), (32 // size, 7, 0, 1024)]
         start = struct.pack("<f", 1.5) * (count * size // 4) if label == "f32" else bytes(count * size)
-        found.append(_store_case(f"tma_reduce_add_{label}", spec, data, where, start, "reduce_add"))
+        found.append(store_case(f"tma_reduce_add_{label}", spec, data, where, start, "reduce_add"))
     return found
 
 

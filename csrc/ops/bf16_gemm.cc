@@ -72,6 +72,7 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
             .a_slices = a_slices(config, m),
             .raster = ready.raster,
             .groups = {nullptr, static_cast<uint32_t>(p.batches.count), 0, 0},
+            .output = {p.d, p.d_row_stride, p.batches.d_stride},
             .c_stride_g = p.batches.c_stride};
 }
 
@@ -95,6 +96,7 @@ void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
         ready_bf16_gemm(p.device.index, {p.m, p.n, p.k, p.a.major, p.b.major, p.d_dtype, p.has_c(),
                                          {.grouping = p.batches.grouping, .count = p.batches.count}});
     if (options.compile_only) return;
+    const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
     const Bf16GemmArgs args = kernel_args(p, ready);
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);

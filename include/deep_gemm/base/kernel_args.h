@@ -56,7 +56,7 @@ inline constexpr int kMapAlignment = 128;  // bytes
 // Pairs of maps that a CTA owns in global memory (tile/group_maps.cuh says why).
 DG_HOST_DEVICE constexpr int map_slots(int num_stages) { return num_stages + 1; }
 
-// D as plain memory, for rows that TMA cannot clip; strides in elements.
+// D as plain memory, for what TMA would not clip where D ends; strides in elements.
 struct OutputArgs {
     void* data;
     int64_t stride_m;
@@ -75,10 +75,15 @@ struct StoreConfig {
     int columns;
     int boxes;
     Grouping grouping;
+    bool ragged_n;
     int head_unit = 0;  // 0: the product's columns are D's; else the arguments say how they lie in D (HeadArgs)
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }
+
+// Whether rows of `n` elements end inside a 16-byte unit. TMA stores write such a unit whole (measured on an H200; loads stop
+// at the element), and the rest of it is not ours.
+DG_HOST_DEVICE constexpr bool is_ragged(int64_t n, Dtype dtype) { return n * output_bytes(dtype) % 16 != 0; }
 
 // Columns of one store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
 DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {

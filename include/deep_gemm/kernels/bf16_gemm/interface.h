@@ -24,6 +24,7 @@ struct Bf16GemmConfig {
     int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;            // CTAs of a cluster along M; they share B by multicast
     int cluster_n;            // CTAs of a cluster along N; they share A by multicast
+    bool ragged_n;            // is_ragged(N): the last tiles of N are not stored by TMA
 
     constexpr bool operator==(const Bf16GemmConfig&) const = default;
 };
@@ -32,7 +33,7 @@ struct Bf16GemmConfig {
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     auto& [grouping, a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
-           cluster_n] = config;
+           cluster_n, ragged_n] = config;
     visit("grouping", grouping);
     visit("a_major", a_major);
     visit("b_major", b_major);
@@ -45,6 +46,7 @@ constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
+    visit("ragged_n", ragged_n);
 }
 template <typename Visitor>
 constexpr void visit_fields(Bf16GemmConfig& config, Visitor&& visit) {
@@ -102,6 +104,7 @@ struct Bf16GemmArgs {
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only
+    OutputArgs output;   // for the last tiles of a ragged N
     int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
 };
 
@@ -114,7 +117,7 @@ struct Bf16GemmSmem {
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
     return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes,
-            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping};
+            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping, c.ragged_n};
 }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {

@@ -17,8 +17,8 @@ from deep_gemm.testing import assert_bitwise_equal  # noqa: E402
 from grouped_scenarios import main  # noqa: E402
 from k_grouped_cases import BF16_CASES, FP8_CASES, FP8_NT, KGroupedCase, WIDE_CASES, make_k_grouped, nt, tn, without_sizes  # noqa: E402
 
-# Many short groups through few stages: slots of maps come round many times.
-TURNS = nt(40, 24, (128, 256, 0, 128) * 12, c="same", host_sizes=False)
+# Many groups of one stage on few SMs: slots of maps come round many times.
+TURNS = nt(40, 24, (128, 128, 0, 128) * 12 + (256, 128), c="same", host_sizes=False)
 SHAPES = {FP8_NT: {"recipe": (1, 1, 128)}, "bf16_tn": {"a_major": "mn", "b_major": "mn"}}
 
 
@@ -89,7 +89,11 @@ def two_stages_are_enough() -> None:
         config = {**config, "num_accumulators": 1, "n_parts": 1}
         want = make_k_grouped(TURNS)
         want.d.fill_(1)
-        assert_bitwise_equal(with_config(TURNS, config), want.run(), str(change))
+        want.run()
+        for count in (2, 6):
+            deep_gemm.set_num_sms(count)
+            assert_bitwise_equal(with_config(TURNS, config), want.d, f"{count} SMs, {change}")
+        deep_gemm.set_num_sms(0)
 
 
 def sms_change_no_bit() -> None:

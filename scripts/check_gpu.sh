@@ -34,3 +34,4 @@ wait
 part host_time 60 python scripts/host_time.py --json "$out/host_time.json"
 part bench 240 python scripts/bench.py --out "$out/fp8_dense.json"
 part bench_moe 120 python scripts/bench_grouped.py
+part bench_k 120 python scripts/bench_k_grouped.py

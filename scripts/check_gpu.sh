@@ -21,8 +21,9 @@ part cold 60 python scripts/cold_call.py
 gpu_tests dense tests/kernels/test_fp8_gemm.py &
 gpu_tests grouped tests/kernels/test_m_grouped_fp8.py tests/kernels/test_grouped_fp8_gemm.py &
 gpu_tests host tests/host/test_utils_math.py tests/host/test_utils_layout.py tests/host/test_testing.py &
+gpu_tests k_grouped tests/kernels/test_k_grouped_gemm.py &
 gpu_tests rest tests/kernels --ignore tests/kernels/test_fp8_gemm.py --ignore tests/kernels/test_m_grouped_fp8.py \
-    --ignore tests/kernels/test_grouped_fp8_gemm.py &
+    --ignore tests/kernels/test_grouped_fp8_gemm.py --ignore tests/kernels/test_k_grouped_gemm.py &
 if command -v compute-sanitizer > /dev/null; then
     part memcheck 240 compute-sanitizer --tool memcheck --error-exitcode 9 python scripts/small_problems.py &
     part racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 python scripts/small_problems.py &
@@ -33,3 +34,4 @@ wait
 part host_time 60 python scripts/host_time.py --json "$out/host_time.json"
 part bench 240 python scripts/bench.py --out "$out/fp8_dense.json"
 part bench_moe 120 python scripts/bench_grouped.py
+part bench_k 120 python scripts/bench_k_grouped.py

@@ -110,7 +110,7 @@ REFUSED = [
     ({"has_c": True}, "made for another recipe"),
     ({"d_dtype": "f16"}, "d_dtype: expected one of 'bf16', 'f32', got 'f16'"),
     ({"grouping": "masked"}, "made for another recipe, D dtype, C, heads or grouping"),
-    ({"grouping": "rows"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', got 'rows'"),
+    ({"grouping": "rows"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', 'batched', 'batch_sum', 'k_grouped', got 'rows'"),
     ({"block_k": 64}, "config: unknown key 'block_k'"),
     ({"block_m": "wide"}, "block_m: expected a number, got 'wide'"),
 ]

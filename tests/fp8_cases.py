@@ -146,7 +146,7 @@ SMALL = [
     Case(77, 200, 640, PER_ROW, sfa="mn", sfb="mn", out=FP32, c="same"),
     Case(130, 264, 400, PER_ROW, sfb="aligned", c="separate"),
     Case(70, 571, 272, c="same"),
-    Case(130, 259, 272, out=FP32, c="separate"),
+    Case(130, 259, 272, out=FP32, c="same"),
     Case(130, 262, 400, PER_ROW, out=FP32, c="same"),
     Case(3, 5, 144),
     Case(40, 256, 384, layout="nn"),

@@ -53,7 +53,7 @@ MUTATIONS = (
     Mutation("TMA loads clip in 16 bytes", "async/tma.cc", "kLoadUnit = 1,", "kLoadUnit = 16,"),
     Mutation("TMA stores may begin before the tensor", "async/tma.cc", "if (c.at[d] < 0)", "if (false)"),
     Mutation("halves are rounded twice", "simt/float.cc", "using Type = FFmaToOdd;", "using Type = FFma;"),
-    Mutation("neg and abs keep NaNs", "simt/float.cc", "if (t == T::kF32) return pack(from_bits<float>(bits));", "return bits;"),
+    Mutation("neg and abs keep NaNs", "simt/signs.cc", "if (t == T::kF32) return", "return bits; return"),
     Mutation("complete_tx counts the pitch", "async/tma.cc", "int64_t(walk.rows()) * map.row_data_bytes()", "int64_t(walk.rows()) * map.pitch()"),
     Mutation("multicast only to the own CTA", "async/tma.cc", "if (copy.multicast) ctas = uint16_t(x.slot(i.operands[3].slot)[lane]);", ""),
     Mutation("pair TMA signals the own CTA", "async/tma.cc", "(rank & ~1u) | (barrier_address >> kRankShift & 1)", "rank"),

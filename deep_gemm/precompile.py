@@ -19,7 +19,7 @@ from .utils.layout import get_mk_alignment_for_contiguous_layout
 
 Extent = Union[int, Sequence[int]]
 MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
-COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_")
+COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", "k_grouped_fp8_gemm_nt_")
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -104,7 +104,10 @@ class Groups:
 
     def planning(self, op: str) -> List[Dict[str, Any]]:
         """The planner's keywords for `op`, one entry for each expected M; none of the groups' where `op` has none."""
-        grouping = next((word for word in ("contiguous", "masked") if op_name(op).endswith(word)), "dense")
+        name = op_name(op)
+        if name.startswith("k_grouped") and not self.psum:
+            return [{"grouping": "k_grouped", "num_groups": extents(self.count, "num_groups")[0]}]
+        grouping = next((word for word in ("contiguous", "masked") if name.startswith("m_") and name.endswith(word)), "dense")
         if self.psum and grouping != "contiguous":
             raise DeepGemmError(f"use_psum_layout: only m_grouped_fp8_gemm_*_contiguous has such a layout, got {op!r}; leave it out")
         if op_name(op) == "fp8_einsum":
@@ -130,7 +133,7 @@ def op_name(op: str) -> str:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     name = BY_NAME[op].name
     if not name.startswith(COMPILABLE):
-        raise DeepGemmError(f"op: only fp8_gemm_*, fp8_einsum and m_grouped_fp8_gemm_* can be compiled ahead of time, got {op!r}")
+        raise DeepGemmError(f"op: only fp8_gemm_*, fp8_einsum, m_grouped_fp8_gemm_* and k_grouped_fp8_gemm_nt_contiguous can be compiled ahead of time, got {op!r}")
     return name
 
 
@@ -227,7 +230,7 @@ def compile(
     Args:
         op: the operation, e.g. "fp8_gemm_nt" or "m_grouped_fp8_gemm_nt_masked"; layouts share their kernels.
         m: rows of A (of one group where they are masked), as one M or (first, last); the M at which the planner changes its choice are found, not enumerated.
-        n, k: an extent, or several; every pair of them is built.
+        n, k: an extent, or several; every pair of them is built. k: the mean of a group's, where groups divide K.
         arch: "sm_90a", "sm_90", 90 or (9, 0).
         recipe: (gran_m, gran_n, gran_k), as of the call.
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
@@ -253,7 +256,11 @@ def compile(
     groups = Groups(num_groups, expected_m, alignment, use_psum_layout).planning(op)
     target = target_of(arch, sm_count, image)
     options = planning_options(target, recipe, out, accumulate)
-    if "grouping" in groups[0] and groups[0]["grouping"] != "batched" and (options["d_dtype"] != "bf16" or accumulate):
+    if groups[0].get("grouping") == "k_grouped":
+        if options["d_dtype"] != "f32" or options["recipe"] != (1, 1, 128):
+            raise DeepGemmError(f"out: {op} writes float32 under recipe (1, 1, 128), got out={out}, recipe={tuple(recipe)}")
+        k = [_C.k_grouped_planning_k(one) for one in extents(k, "k")]
+    elif groups[0].get("grouping", "batched") != "batched" and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
     options.update(head_options(op, head_splits))
     points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]

@@ -155,6 +155,8 @@ void register_plan(py::module_& m) {
     m.def(
         "planning_arch", [] { return arch_to(kH200); },
         "The device numbers that plans use unless told otherwise.");
+    m.def("k_grouped_planning_k", &planning_k, py::arg("k"), py::arg("count") = 1,
+          "The K that stands for the mean of `count` groups, `k` in all, in plans of GEMMs grouped along K.");
     m.def("supported_fp8_gemms", &supported_fp8_gemms, "The kernels there are, as text.");
 }
 

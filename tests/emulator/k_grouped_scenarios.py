@@ -167,6 +167,17 @@ def c_is_read_and_kept() -> None:
         assert_bitwise_equal(apart.c, kept)
 
 
+def compiled_ahead_is_found() -> None:
+    """A call compiles nothing after `compile` for its mean K, whatever its sizes."""
+    for c in ("none", "same"):
+        deep_gemm.compile("k_grouped_fp8_gemm_nt_contiguous", m=232, n=136, k=[256, 2048], out=torch.float32, recipe=(1, 1, 128),
+                          accumulate=c == "same", num_groups=3, image="ptx", jobs=1)  # fmt: skip
+        before = _C.jit_report()["compiled"]
+        for ks in ((256, 128, 256), (2048, 0, 3968)):
+            make_k_grouped(nt(232, 136, ks, c=c)).run()
+        assert _C.jit_report()["compiled"] == before
+
+
 def fp8_rows_are_refused() -> None:
     case = KGroupedCase("fp8_tn", 32, 48, (128, 256))
     problem = make_k_grouped(case)
@@ -189,7 +200,7 @@ SCENARIOS = {
 }
 for function in (
     bf16_bits_are_exact, configs_give_the_same_bits, two_stages_are_enough, sms_change_no_bit, sizes_of_the_host_change_no_bit,
-    groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, fp8_rows_are_refused,
+    groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, compiled_ahead_is_found, fp8_rows_are_refused,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

@@ -263,5 +263,7 @@ def compile(
     elif groups[0].get("grouping", "batched") != "batched" and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
     options.update(head_options(op, head_splits))
-    points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]
+    # C in a tensor of its own, and C that is D, run different kernels where D is FP32.
+    places = [{"c_is_d": place} for place in (False, True)] if accumulate and options["d_dtype"] == "f32" else [{}]
+    points = [point for group in groups for place in places for point in break_points(m, n, k, {**options, **group, **place})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

@@ -79,6 +79,7 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
                                                          .sfb_granularity = ScaleGranularity::kPerRow,
                                                          .d_dtype = p.d_dtype,
                                                          .has_c = p.has_c(),
+                                                         .c_is_d = p.has_c() && p.c == p.d,
                                                          .groups = group_shape(p)});
     if (options.compile_only) return;
     const Fp8GemmConfig& config = ready.config;

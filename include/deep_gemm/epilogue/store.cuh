@@ -149,12 +149,13 @@ DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
     return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
 }
 
-template <Grouping kGrouping>
+template <StoreConfig kConfig>
 DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
-    if constexpr (kGrouping == Grouping::kDense)
-        ptx::tma_store_2d(d, box, column, row);
+    const int32_t d_group = has_output_per_group(kConfig.grouping) ? group : 0;
+    if constexpr (kConfig.grouping == Grouping::kDense)
+        kConfig.adds ? ptx::tma_add_2d(d, box, column, row) : ptx::tma_store_2d(d, box, column, row);
     else
-        ptx::tma_store_3d(d, box, column, row, has_output_per_group(kGrouping) ? group : 0);
+        kConfig.adds ? ptx::tma_add_3d(d, box, column, row, d_group) : ptx::tma_store_3d(d, box, column, row, d_group);
 }
 
 // Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
@@ -188,7 +189,7 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
         if (!wanted || column >= args.n) continue;
         uint32_t d_column = column;
         if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
-        store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
+        store_box<kConfig>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
     }
     ptx::bulk_commit_group();
 }

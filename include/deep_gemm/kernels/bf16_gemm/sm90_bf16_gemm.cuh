@@ -102,20 +102,19 @@ struct KPlace {
 
 // Loads the share of a stage's K block.
 template <Grouping kMaps, Major kMajor, int kSharers, typename Place>
-DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full,
-                          uint64_t policy) {
+DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         if (share.rank >= share.slices.count) return;
         const uint32_t first = share.rank * share.slices.rows;
         load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group}, stage + first * kBf16SpanBytes,
-                                  full, share.mask, policy);
+                                  full, share.mask);
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
         for (uint32_t i = 0; i < share.slices.rows; ++i)
             load_box<kSharing, kMaps>({share.map, share.mn_idx + i * kMnBoxColumns, place.k_idx + first_k, place.group},
-                                      stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask, policy);
+                                      stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask);
     }
 }
 
@@ -134,7 +133,6 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     constexpr SliceArgs kBSlices = b_slices(kConfig);
     const uint32_t stage_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
-    const uint64_t policy = ptx::evict_normal_policy();
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
@@ -146,8 +144,8 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kMaps, kConfig.a_major, kConfig.cluster_n>(a, place, ctx.a_stage(cursor.stage), full, policy);
-            load_share<kMaps, kConfig.b_major, kConfig.cluster_m>(b, place, ctx.b_stage(cursor.stage), full, policy);
+            load_share<kMaps, kConfig.a_major, kConfig.cluster_n>(a, place, ctx.a_stage(cursor.stage), full);
+            load_share<kMaps, kConfig.b_major, kConfig.cluster_m>(b, place, ctx.b_stage(cursor.stage), full);
         }
     }
 }

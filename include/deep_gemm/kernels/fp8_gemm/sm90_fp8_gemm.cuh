@@ -40,11 +40,10 @@ struct Slice {
 
 // Loads a slice into a stage; with multicast, into the same place of every CTA of `mask`.
 template <Sharing kSharing, Grouping kGrouping>
-DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint16_t mask,
-                          uint64_t policy) {
+DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint16_t mask) {
     const ptx::SmemAddr destination = stage + slice.first_in_tile * kBlockK;
     const uint32_t row = slice.row + slice.first_in_tile;
-    load_box<kSharing, kGrouping>({slice.map, slice.k_idx, row, slice.group}, destination, barrier, mask, policy);
+    load_box<kSharing, kGrouping>({slice.map, slice.k_idx, row, slice.group}, destination, barrier, mask);
 }
 
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
@@ -56,7 +55,6 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     const SliceArgs a_slices = ctx.args.a_slices;
     const uint32_t stage_bytes = a_slices.rows * a_slices.count * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
-    const uint64_t policy = ptx::evict_normal_policy();
 
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
@@ -76,8 +74,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
                 const Slice a{maps.a(), k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 if (rank_n < a_slices.count)
-                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask, policy);
-                load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask, policy);
+                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask);
+                load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask);
             }
         }
     }
@@ -116,7 +114,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
     for (int wave = 0; wave < Context::kWaves; ++wave) {
         const uint32_t thread_row = tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, wave_row = row + wave * kWgmmaM;
         // Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
-        if constexpr (kConfig.has_c)
+        if constexpr (kConfig.has_c && !kConfig.c_is_d)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
         if constexpr (kConfig.grouping == Grouping::kContiguous)

@@ -25,6 +25,15 @@ DG_DEVICE float load_c(const char* row, uint32_t column) {
     return ptx::bf16_low(reinterpret_cast<const uint16_t*>(row)[column]);
 }
 
+// Sums of a group without K: -0, for C + -0 is C to the bit, where C + 0 would lose the sign of a zero.
+template <int kWaves, int kFragment>
+DG_DEVICE void make_neutral(float (&sums)[kWaves][kFragment]) {
+#pragma unroll
+    for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+        for (int i = 0; i < kFragment; ++i) sums[wave][i] = -0.0f;
+}
+
 // Where row `row` of a tile's C starts.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE const char* row_of_c(const Args& args, const Tile& tile, int64_t row) {

@@ -151,7 +151,10 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     restart();
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        if (ctx.has_product(tile)) math.run(tile);
+        if (ctx.has_product(tile))
+            math.run(tile);
+        else if constexpr (Fp8GemmContext<kConfig>::kKGrouped && kConfig.has_c)
+            make_neutral(math.sums);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();

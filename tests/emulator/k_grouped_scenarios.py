@@ -178,6 +178,17 @@ def compiled_ahead_is_found() -> None:
         assert _C.jit_report()["compiled"] == before
 
 
+def factors_past_k_are_zeros() -> None:
+    """Stages of several K blocks whose last ones lie past K: what shared memory held there must not matter, nor without groups."""
+    for m, n, k in ((1, 4, 384), (64, 64, 640), (65, 136, 128)):
+        config = _C.plan_fp8_gemm(m, n, k, recipe=(1, 1, 128), d_dtype="f32")["config"]
+        x, y = torch.randn(m, k), torch.randn(n, k)
+        a, b = (deep_gemm.per_token_cast_to_fp8(t, use_ue8m0=False) for t in (x, y))
+        d = torch.full((m, n), float("nan"))
+        deep_gemm.fp8_gemm_nt(a, b, d, recipe=(1, 1, 128))
+        assert float(deep_gemm.calc_diff(d, x.double() @ y.double().t())) < 1e-3, config
+
+
 def fp8_rows_are_refused() -> None:
     case = KGroupedCase("fp8_tn", 32, 48, (128, 256))
     problem = make_k_grouped(case)
@@ -200,7 +211,7 @@ SCENARIOS = {
 }
 for function in (
     bf16_bits_are_exact, configs_give_the_same_bits, two_stages_are_enough, sms_change_no_bit, sizes_of_the_host_change_no_bit,
-    groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, compiled_ahead_is_found, fp8_rows_are_refused,
+    groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, compiled_ahead_is_found, factors_past_k_are_zeros, fp8_rows_are_refused,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

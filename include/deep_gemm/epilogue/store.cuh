@@ -25,6 +25,36 @@ DG_DEVICE float load_c(const char* row, uint32_t column) {
     return ptx::bf16_low(reinterpret_cast<const uint16_t*>(row)[column]);
 }
 
+// Sums of a group without K: -0, for C + -0 is C to the bit, where C + 0 would lose the sign of a zero.
+template <int kWaves, int kFragment>
+DG_DEVICE void make_neutral(float (&sums)[kWaves][kFragment]) {
+#pragma unroll
+    for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+        for (int i = 0; i < kFragment; ++i) sums[wave][i] = -0.0f;
+}
+
+// Where row `row` of a tile's C starts.
+template <StoreConfig kConfig, typename Args>
+DG_DEVICE const char* row_of_c(const Args& args, const Tile& tile, int64_t row) {
+    int64_t first_element = row * args.c_stride_m;
+    if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
+    return static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
+}
+
+// One warp asks for a tile's C, `kRows` rows of it, to be in L2 by the time it is added: it is read once, all at its end.
+template <StoreConfig kConfig, int kRows, typename Args>
+DG_DEVICE void prefetch_c(const Args& args, const Tile& tile, uint32_t lane) {
+    constexpr uint32_t kBytes = output_bytes(kConfig.dtype);
+    const uint32_t columns = tile.n_idx < args.n ? min_of<uint32_t>(args.n - tile.n_idx, kConfig.block_n) : 0;
+    const uint32_t bytes = columns * kBytes / 16 * 16;
+    if (bytes == 0) return;
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; i += 32)
+        if (tile.m_idx + i + lane < args.m)
+            ptx::prefetch_l2(row_of_c<kConfig>(args, tile, tile.m_idx + i + lane) + tile.n_idx * kBytes, bytes);
+}
+
 // Adds C to this thread's fragment of a wave; `row` is its first row. Past the matrix it
 // re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
 // `Args` has c, c_stride_m and the extents m, n; where groups have a C each, also c_stride_g.
@@ -34,9 +64,7 @@ DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], const
     const bool interior = n_idx + kConfig.block_n <= args.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        int64_t first_element = min_of(row + half * 8, args.m - 1) * args.c_stride_m;
-        if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
-        const char* c_row = static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
+        const char* c_row = row_of_c<kConfig>(args, tile, min_of(row + half * 8, args.m - 1));
         float2 c[kConfig.block_n / 8];
         const uint32_t first = n_idx + lane % 4 * 2;
         // One branch around all loads: within the loop the compiler would make it predicates, and hold both sides' addresses.

@@ -10,6 +10,11 @@ DG_DEVICE void prefetch_tensor_map(const TensorMap& map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+// PTX ISA: cp.async.bulk.prefetch.L2. PTX 8.0, sm_90. A hint: brings bytes into L2; address and size are multiples of 16.
+DG_DEVICE void prefetch_l2(const void* source, uint32_t bytes) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+}
+
 // PTX ISA: cp.async.bulk.tensor, global to shared::cluster. PTX 8.0, sm_90. Async proxy; completes `barrier`'s
 // transaction bytes (out-of-bounds elements read as zero and count). `inner`, `outer` in elements. Without a cache hint: under
 // one, even that of the default priority, L2 merges fewer requests of neighbouring SMs (measured on an H200: loads alone of

@@ -200,7 +200,10 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     }
     uint32_t last_stage = cursor.stage;
     const uint32_t num_k = ctx.num_k_stages(tile);
-    if (Context::kKGrouped && num_k == 0) return;
+    if (Context::kKGrouped && num_k == 0) {
+        if constexpr (kConfig.has_c) make_neutral(sums);
+        return;
+    }
 #pragma unroll 1
     for (uint32_t k = 0; k < num_k; ++k) {
         cursor.consumer_wait();

@@ -14,7 +14,7 @@
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
 //                                        the maps of each group it comes to
-//   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
+//   scale    warp 1 of warpgroup W       SFB per row into the stages; kKGrouped: asks for C ahead of the epilogue; idle otherwise
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -84,7 +84,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 // SFB per row: one warp copies each K block's factors of the tile's columns into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
-    typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
+    using Context = Fp8GemmContext<kConfig>;
+    typename Context::Cursor cursor{ctx.barriers()};
     ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
@@ -92,6 +93,8 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
         copier.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
+            if constexpr (kConfig.has_c && !kConfig.c_is_d && Context::kKGrouped)
+                if (k == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
                     copier.copy(ctx.sfb_stage(cursor.stage, i));
@@ -146,7 +149,10 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     restart();
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        if (ctx.has_product(tile)) math.run(tile);
+        if (ctx.has_product(tile))
+            math.run(tile);
+        else if constexpr (Fp8GemmContext<kConfig>::kKGrouped && kConfig.has_c)
+            make_neutral(math.sums);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();

@@ -32,4 +32,5 @@ part digests 120 python tests/emulator/library_digests.py --device cuda --file "
 wait
 part host_time 60 python scripts/host_time.py --json "$out/host_time.json"
 part bench 240 python scripts/bench.py --out "$out/fp8_dense.json"
-part bench_moe 120 python scripts/bench_grouped.py
+part bench_bf16 240 python scripts/bench.py --rounds 9 --shapes scripts/shapes/bf16_dense.json --out "$out/bf16_dense.json"
+part bench_moe 240 python scripts/bench_grouped.py --out "$out/m_grouped.json"

@@ -76,11 +76,10 @@ def config_of(row: dict, shape: Shape) -> dict:
     given = row.get("config", row)
     given = json.loads(given) if isinstance(given, str) else given
     options = shape.options()
-    config = {"d_dtype": options["d_dtype"], "has_c": options["has_c"]}
+    config = {"d_dtype": options["d_dtype"], "has_c": options["has_c"], "grouping": options.get("grouping", "dense")}
     if shape.family == "bf16":
         config.update(a_major=options["a_major"], b_major=options["b_major"])
     else:
-        config["grouping"] = options.get("grouping", "dense")
         config["sfb_granularity"] = "per_block" if options["recipe"] == "1d2d" else "per_row"
     return {**config, **{name: int(given[name]) for name in NUMBERS[shape.family]}}
 

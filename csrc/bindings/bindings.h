@@ -8,6 +8,7 @@ namespace deep_gemm::bindings {
 void register_bf16_gemm(pybind11::module_& m);
 void register_bf16_plan(pybind11::module_& m);
 void register_fp8_gemm(pybind11::module_& m);
+void register_grouped_bf16_gemm(pybind11::module_& m);
 void register_grouped_fp8_gemm(pybind11::module_& m);
 void register_jit(pybind11::module_& m);
 void register_plan(pybind11::module_& m);

@@ -31,5 +31,6 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_bf16_plan(m);
     bindings::register_bf16_gemm(m);
     bindings::register_fp8_gemm(m);
+    bindings::register_grouped_bf16_gemm(m);
     bindings::register_grouped_fp8_gemm(m);
 }

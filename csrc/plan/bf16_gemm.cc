@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/cost_model.h"
 #include "plan/raster.h"
 #include "support/error.h"
 
@@ -19,8 +18,10 @@ struct TileRow {
     int block_m, num_math_warpgroups;
     int block_n_step, block_n_max;  // widths the kernel is made for
     int planned_step;               // widths that plans use
+    bool for_group_entries = false; // planned only where a layout has an entry a group: then heights are what fits the groups
 };
-constexpr TileRow kTiles[] = {{64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {256, 2, 8, 128, 128}};
+constexpr TileRow kTiles[] = {
+    {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64, true}, {256, 2, 8, 128, 128}};
 
 struct ClusterRow {
     int m, n;
@@ -77,12 +78,23 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
                     [&](const ClusterRow& row) { return row.m == c.cluster_m && row.n == c.cluster_n; });
     if (row_of(c) == nullptr || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
         return "tile, store boxes or cluster are not in the kernel's table";
+    if (c.grouping != Grouping::kDense && (c.a_major != Major::kK || c.cluster_m > 1))
+        return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)
         return fmt::format("shares of {}/{} columns must be multiples of {}", c.block_n, c.cluster_m, kSliceRows);
     if (c.num_stages < kMinStages || c.num_stages > 2 * kMaxStages || smem_plan(c).total > arch.smem_per_block)
         return fmt::format("{} stages need {} bytes of shared memory, at least {} must fit in {}", c.num_stages,
                            smem_plan(c).total, kMinStages, arch.smem_per_block);
     return {};
+}
+
+// Why a config cannot run this shape; empty if it can.
+std::string why_not(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
+    if (straddles_groups(shape.groups, c.block_m, c.cluster_m))
+        return fmt::format("grouping: {} rows of {} CTAs along M may belong to two groups of a {} problem; tiles divide "
+                           "the alignment, clusters lie along N",
+                           c.block_m, c.cluster_m, text_of(c.grouping));
+    return why_not(c, arch);
 }
 
 // Whether a part of every tile, or a CTA of every cluster, would have no work.
@@ -96,16 +108,20 @@ struct Clusters {
     int slots;  // that run at once
 };
 
-Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms) {
-    return {ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+// `tiles_along_m`: of a shape's groups, likely_ or most_tiles_along_m.
+Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms, const auto& tiles_along_m) {
+    return {tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
                 ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n),
             resident_clusters(sms, c.cluster_m * c.cluster_n)};
 }
 
 Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
     const double row_bytes = 2.0 * double(shape.k);
-    return pick_raster({shape.m, int64_t(c.block_m) * c.cluster_m, row_bytes},
-                       {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
+    const GroupRows group = group_rows(shape.m, shape.groups);
+    Raster raster = pick_raster({group.rows, int64_t(c.block_m) * c.cluster_m, row_bytes},
+                                {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
+    raster.operand_bytes *= double(group.count);
+    return raster;
 }
 
 // Cycles between two stages of a tile in the steady state.
@@ -119,7 +135,7 @@ double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
 
 // The longest of what the SMs, L2 and memory need, waves of tiles being whole.
 double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
-    const Clusters clusters = clusters_of(c, shape, arch.sm_count);
+    const Clusters clusters = clusters_of(c, shape, arch.sm_count, likely_tiles_along_m);
     const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK));
     const int d_bytes = output_bytes(c.d_dtype);
     const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
@@ -131,7 +147,7 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;
     const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
     const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
-    const double written = double(shape.m) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
+    const double written = rows_of_d(shape.m, shape.groups) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
     const double dram = (raster_of(c, shape, arch).operand_bytes + written) / (arch.dram_tb_per_s * 1e6);
     return kLaunchUs + std::max({math, l2, dram});
 }
@@ -139,7 +155,7 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
 Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const ArchSpec& arch) {
     Bf16GemmShape shape = asked;
     shape.m = planning_m(asked.m);
-    const Clusters clusters = clusters_of(c, asked, arch.usable_sms);
+    const Clusters clusters = clusters_of(c, asked, arch.usable_sms, most_tiles_along_m);
     Bf16GemmPlan plan;
     plan.config = c;
     plan.cluster = c.cluster_m * c.cluster_n;
@@ -163,6 +179,7 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(shape.m > 0 && shape.n > 0 && shape.k > 0,
              "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel", shape.m,
              shape.n, shape.k);
+    check_groups(shape.groups);
     DG_CHECK(0 < arch.usable_sms && arch.usable_sms <= arch.sm_count, "usable_sms: expected 1 to {} SMs, got {}",
              arch.sm_count, arch.usable_sms);
 }
@@ -172,9 +189,11 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
     Bf16GemmConfig c{};
     c.a_major = shape.a_major;
     c.b_major = shape.b_major;
+    c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
     for (const TileRow& tile : kTiles) {
+        if (tile.for_group_entries && !has_entry_per_group(c.grouping)) continue;
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.planned_step; c.block_n <= tile.block_n_max; c.block_n += tile.planned_step) {
@@ -195,7 +214,7 @@ std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const Arch
     check_request(shape, arch);
     std::vector<Bf16GemmPlan> plans;
     for (const Bf16GemmConfig& config : enumerate(shape, arch))
-        if (!idles(config, shape) && why_not(config, arch).empty()) plans.push_back(plan_of(config, shape, arch));
+        if (!idles(config, shape) && why_not(config, shape, arch).empty()) plans.push_back(plan_of(config, shape, arch));
     DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.entry,
              describe(shape), arch.smem_per_block);
     std::stable_sort(plans.begin(), plans.end(),
@@ -214,21 +233,27 @@ Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
 Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
     DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
-                 config.has_c == shape.has_c,
-             "config: {} was made for other majors, D dtype or C than the shape's", describe(config));
-    const std::string reason = why_not(config, arch);
+                 config.has_c == shape.has_c && config.grouping == shape.groups.grouping,
+             "config: {} was made for other majors, D dtype, C or grouping than the shape's", describe(config));
+    const std::string reason = why_not(config, shape, arch);
     DG_CHECK(reason.empty(), "config: {} cannot run: {}", describe(config), reason);
     return plan_of(config, shape, arch);
 }
 
+std::vector<BreakPoint<Bf16GemmConfig>> m_break_points(const Bf16GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                       const ArchSpec& arch) {
+    return break_points(shape, m_min, m_max, [&](const Bf16GemmShape& at) { return plan_bf16_gemm(at, arch).config; });
+}
+
 std::string describe(const Bf16GemmShape& shape) {
-    return fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+    return fmt::format("m={} n={} k={}{}", shape.m, shape.n, shape.k, describe(shape.groups));
 }
 
 std::string describe(const Bf16GemmConfig& c) {
-    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}", c.block_m, c.block_n,
+    const bool grouped = c.grouping != Grouping::kDense;
+    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}", c.block_m, c.block_n,
                        kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
-                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "");
+                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Bf16GemmPlan& plan) {

@@ -8,16 +8,19 @@
 #include <deep_gemm/kernels/bf16_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/break_points.h"
+#include "plan/group_shape.h"
 #include "plan/kernel_source.h"
 
 namespace deep_gemm::plan {
 
 // What of a problem may choose a config: never an address or a stride.
 struct Bf16GemmShape {
-    int64_t m, n, k;
+    int64_t m, n, k;  // of one group for kMasked
     Major a_major, b_major;
     Dtype d_dtype;
     bool has_c;
+    GroupShape groups{};
     bool operator==(const Bf16GemmShape&) const = default;
 };
 
@@ -37,6 +40,10 @@ Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 
 // The plan that runs a given config on `shape`; an Error says why it cannot.
 Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch);
+
+// The configs that plans over m in [m_min, m_max] use.
+std::vector<BreakPoint<Bf16GemmConfig>> m_break_points(const Bf16GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                       const ArchSpec& arch);
 
 std::string describe(const Bf16GemmShape& shape);
 std::string describe(const Bf16GemmConfig& config);

@@ -8,18 +8,11 @@
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/break_points.h"
+#include "plan/group_shape.h"
 #include "plan/kernel_source.h"
 
 namespace deep_gemm::plan {
-
-// How the rows of a problem are grouped, as far as it may choose a config.
-struct GroupShape {
-    Grouping grouping = Grouping::kDense;
-    int64_t count = 1;
-    int64_t expected_m = 0;  // kMasked, kPsum: rows that a group is likely to want; 0: nobody knows
-    int64_t alignment = 0;   // kContiguous, kPsum: groups start at multiples of it
-    bool operator==(const GroupShape&) const = default;
-};
 
 // What of a problem may choose a config: never an address or a stride.
 struct Fp8GemmShape {
@@ -62,15 +55,9 @@ Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 // against others.
 Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch);
 
-// The configs that plans over m in [m_min, m_max] use: one entry for m_min, one for each m at which the
-// choice changes. Exact: estimates are constant between the values of planning_m, and each of those is looked
-// at.
-struct MBreakPoint {
-    int64_t m;
-    Fp8GemmConfig config;
-};
-std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max,
-                                        const ArchSpec& arch);
+// The configs that plans over m in [m_min, m_max] use.
+std::vector<BreakPoint<Fp8GemmConfig>> m_break_points(const Fp8GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                      const ArchSpec& arch);
 
 std::string describe(const Fp8GemmShape& shape);    // "m=4096 n=4096 k=7168"
 std::string describe(const Fp8GemmConfig& config);  // "128x192x128 stages=6 warpgroups=2 cluster=2x1 ..."

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "problem/groups.h"
 #include "support/tensor_view.h"
 
 namespace deep_gemm {
@@ -25,18 +26,6 @@ struct OperandView {
     bool operator==(const OperandView&) const = default;
 };
 
-// How the rows are divided among groups, each with its own B (types.h says what each grouping means).
-struct Groups {
-    Grouping grouping = Grouping::kDense;
-    int64_t count = 1;  // matrices of B
-    // kContiguous: [m], the group of each row; kMasked: [count], wanted rows; kPsum: [count], end rows
-    const int32_t* layout = nullptr;
-    int64_t expected_m = 0;    // kMasked, kPsum: a guess of the rows of a group, for planning alone
-    int64_t alignment = 0;     // kContiguous, kPsum: groups start at multiples of it
-    bool zero_padding = true;  // kPsum: rows between a group's end and the next aligned row become zeros
-    bool operator==(const Groups&) const = default;
-};
-
 // D = C + (A*SFA) @ (B*SFB)^T. `c == nullptr`: no C. `c == d`: in place (same strides).
 struct Fp8GemmProblem {
     int64_t m = 0, n = 0, k = 0;  // of one group for kMasked
@@ -52,8 +41,6 @@ struct Fp8GemmProblem {
     int64_t c_row_stride = 0;    // elements
 
     bool has_c() const { return c != nullptr; }
-    // Matrices of D, and of A.
-    int64_t d_groups() const { return groups.grouping == Grouping::kMasked ? groups.count : 1; }
     bool empty_output() const {
         return m == 0 || n == 0 || (groups.count == 0 && has_entry_per_group(groups.grouping));
     }

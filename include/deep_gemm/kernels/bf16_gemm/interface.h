@@ -1,4 +1,4 @@
-// The treaty between host and device for `D[M,N] = C + A @ B^T` with BF16 operands of either major.
+// The treaty between host and device for `D[M,N] = C + A @ B^T` with BF16 operands of either major, dense or grouped along M.
 // The planner fills a Bf16GemmConfig, the source printer prints it, the kernel is a template over it; the launcher fills a
 // Bf16GemmArgs, which the kernel receives by value. Nothing here depends on a GPU.
 #pragma once
@@ -13,7 +13,8 @@ inline constexpr int kBf16SpanBytes = 128;
 
 // Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
 struct Bf16GemmConfig {
-    Major a_major, b_major;
+    Major a_major, b_major;   // grouped: A is K-major
+    Grouping grouping;
     Dtype d_dtype;            // kBf16 or kF32
     bool has_c;               // add C in the epilogue
     int block_m;              // rows of D in a tile: 64 per math warpgroup and wave
@@ -30,10 +31,11 @@ struct Bf16GemmConfig {
 // Calls visit("name", field) for every field, in order.
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
-    auto& [a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
-           cluster_n] = config;
+    auto& [a_major, b_major, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes,
+           cluster_m, cluster_n] = config;
     visit("a_major", a_major);
     visit("b_major", b_major);
+    visit("grouping", grouping);
     visit("d_dtype", d_dtype);
     visit("has_c", has_c);
     visit("block_m", block_m);
@@ -85,15 +87,19 @@ DG_HOST_DEVICE constexpr OperandBox b_box(const Bf16GemmConfig& c) {
     return {kBf16BlockK, b_slices(c).rows};
 }
 
+// Dense problems use 2-D tensor maps; grouped ones 3-D, the last dimension being groups, where A and D of kContiguous and
+// kPsum have one group that holds all rows.
 struct Bf16GemmArgs {
-    TensorMap a;  // (K, M) or (M, K) BF16, box a_box, 128-byte swizzle
-    TensorMap b;  // (K, N) or (N, K) BF16, box b_box, 128-byte swizzle
-    TensorMap d;  // (N, M) of d_dtype, box (store columns, 64), 128-byte swizzle
+    TensorMap a;  // (K, M[, G]) or (M, K) BF16, box a_box, 128-byte swizzle
+    TensorMap b;  // (K, N[, G]) or (N, K[, G]) BF16, box b_box, 128-byte swizzle
+    TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64), 128-byte swizzle
     const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;
+    uint32_t m, n, k;   // of one group, for kMasked
     SliceArgs a_slices;
     RasterArgs raster;
+    GroupArgs groups;   // grouped only
+    OutputArgs output;  // kMasked only: tiles that end inside a group are stored row by row
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -104,7 +110,7 @@ struct Bf16GemmSmem {
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, Grouping::kDense};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, c.grouping};
 }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {

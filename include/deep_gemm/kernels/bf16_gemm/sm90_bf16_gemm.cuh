@@ -1,4 +1,5 @@
-// SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32.
+// SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32. Grouped along M, each
+// group of rows has a B of its own.
 //
 //   global A, B --TMA--> smem stages --wgmma--> FP32 accumulators, over all of K --(+C)--> smem --TMA--> D
 //
@@ -13,8 +14,8 @@
 //
 // A stage holds 64 of K. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
 // K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators, whatever the
-// tile, the cluster and the problem's other rows: its bits depend on its own row of A and column of B alone.
-// The contract guarantees: M, N, K > 0, 16-byte aligned rows.
+// tile, the cluster, the grouping and the problem's other rows: its bits depend on its own row of A and column of B alone.
+// The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum: K >= 0), 16-byte aligned rows.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -23,7 +24,7 @@
 #include <deep_gemm/ptx/griddepcontrol.cuh>
 #include <deep_gemm/ptx/setmaxnreg.cuh>
 #include <deep_gemm/ptx/wgmma_bf16_shapes.cuh>
-#include <deep_gemm/schedule/dense.cuh>
+#include <deep_gemm/schedule/grouping.cuh>
 #include <deep_gemm/tile/load.cuh>
 #include <deep_gemm/tile/pipeline.cuh>
 
@@ -38,11 +39,12 @@ struct Bf16GemmContext {
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
-    using Schedule = DenseSchedule<kConfig.block_m, kConfig.block_n, kConfig.cluster_m, kConfig.cluster_n>;
 
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
+    static_assert(kConfig.grouping == Grouping::kDense || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(kConfig.grouping == Grouping::kDense || kConfig.a_major == Major::kK, "slices of A are of rows");
 
     const Bf16GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
@@ -50,7 +52,8 @@ struct Bf16GemmContext {
 
     DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kBf16BlockK); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE Schedule schedule() const { return {args.m, args.n, args.raster, cluster_rank}; }
+    DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
+    DG_DEVICE auto schedule() const { return schedule_of<kConfig>(args, cluster_rank); }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
     // This math thread's first row of a wave.
@@ -61,28 +64,28 @@ struct Bf16GemmContext {
 struct OperandShare {
     const TensorMap& map;
     uint32_t mn_idx;  // first row of the tile
+    int32_t group;    // coordinate in a 3-D map
     uint32_t rank;
     uint16_t mask;
     SliceArgs slices;  // K-major: rows of a slice, slices; MN-major: boxes of 64 rows, CTAs that divide K
 };
 
 // Loads the share of K block `k_idx` into a stage.
-template <Major kMajor, int kSharers>
+template <Major kMajor, int kSharers, Grouping kGrouping>
 DG_DEVICE void load_share(const OperandShare& share, uint32_t k_idx, ptx::SmemAddr stage, ptx::SmemAddr full,
                           uint64_t policy) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         if (share.rank >= share.slices.count) return;
         const uint32_t first = share.rank * share.slices.rows;
-        load_box<kSharing, Grouping::kDense>({share.map, k_idx, share.mn_idx + first, 0}, stage + first * kBf16SpanBytes,
-                                             full, share.mask, policy);
+        load_box<kSharing, kGrouping>({share.map, k_idx, share.mn_idx + first, share.group},
+                                      stage + first * kBf16SpanBytes, full, share.mask, policy);
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
         for (uint32_t i = 0; i < share.slices.rows; ++i)
-            load_box<kSharing, Grouping::kDense>({share.map, share.mn_idx + i * kMnBoxColumns, k_idx + first_k, 0},
-                                                 stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask,
-                                                 policy);
+            load_box<kSharing, kGrouping>({share.map, share.mn_idx + i * kMnBoxColumns, k_idx + first_k, share.group},
+                                          stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask, policy);
     }
 }
 
@@ -104,15 +107,19 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
-        const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
-        const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
+        if (!ctx.has_product(tile)) continue;
+        const int32_t a_group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
+        const OperandShare a{ctx.args.a, tile.m_idx, a_group, rank_n, a_mask, a_slices};
+        const OperandShare b{ctx.args.b, tile.n_idx, tile.group, rank_m, b_mask, kBSlices};
         for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kConfig.a_major, kConfig.cluster_n>(a, k * kBf16BlockK, ctx.a_stage(cursor.stage), full, policy);
-            load_share<kConfig.b_major, kConfig.cluster_m>(b, k * kBf16BlockK, ctx.b_stage(cursor.stage), full, policy);
+            load_share<kConfig.a_major, kConfig.cluster_n, kConfig.grouping>(a, k * kBf16BlockK,
+                                                                             ctx.a_stage(cursor.stage), full, policy);
+            load_share<kConfig.b_major, kConfig.cluster_m, kConfig.grouping>(b, k * kBf16BlockK,
+                                                                             ctx.b_stage(cursor.stage), full, policy);
         }
     }
 }
@@ -151,6 +158,16 @@ DG_DEVICE void multiply_stage(float (&sums)[kWaves][kConfig.block_n / 2], uint32
     ptx::wgmma_commit();
 }
 
+template <int kWaves, int kFragment>
+DG_DEVICE void clear_sums(float (&sums)[kWaves][kFragment]) {
+#pragma unroll
+    for (int wave = 0; wave < kWaves; ++wave) {
+#pragma unroll
+        for (int i = 0; i < kFragment; ++i) sums[wave][i] = 0.0f;
+        ptx::pin_registers(sums[wave]);
+    }
+}
+
 // Walks all of K, one stage's products in flight while the next stage's are issued; a stage is given back when its own
 // are done.
 template <Bf16GemmConfig kConfig, int kWaves>
@@ -159,12 +176,6 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     using Context = Bf16GemmContext<kConfig>;
     const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
     const uint32_t b_low = OperandDescriptor<kConfig.b_major>::low(ctx.b_stage(0));
-#pragma unroll
-    for (int wave = 0; wave < kWaves; ++wave) {
-#pragma unroll
-        for (int i = 0; i < kConfig.block_n / 2; ++i) sums[wave][i] = 0.0f;
-        ptx::pin_registers(sums[wave]);
-    }
     uint32_t last_stage = cursor.stage;
     const uint32_t num_k = ctx.num_k_stages();
 #pragma unroll 1
@@ -183,16 +194,19 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
 }
 
-// Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
+// Adds C, or keeps what the tile's group wants. Waves outside of D read no C: where C is D, another CTA may be writing the
+// rows they would read instead.
 template <Bf16GemmConfig kConfig, int kWaves>
-DG_DEVICE void add_c_to_tile(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kWaves][kConfig.block_n / 2],
-                             const Tile& tile) {
-    if (tile.n_idx >= ctx.args.n) return;
+DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kWaves][kConfig.block_n / 2],
+                           const Tile& tile) {
 #pragma unroll
     for (int wave = 0; wave < kWaves; ++wave) {
         const uint32_t wave_row = tile.m_idx + (ctx.warp / 4 * kWaves + wave) * kWgmmaM;
-        if (wave_row < ctx.args.m)
-            add_c<store_config(kConfig)>(ctx.args, sums[wave], wave_row + ctx.row_in_wave(), tile.n_idx, ctx.lane);
+        const uint32_t row = wave_row + ctx.row_in_wave();
+        if constexpr (kConfig.has_c)
+            if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
+                add_c<store_config(kConfig)>(ctx.args, sums[wave], row, tile.n_idx, ctx.lane);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row);
     }
 }
 
@@ -205,8 +219,9 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         float sums[Context::kWaves][kConfig.block_n / 2];
-        multiply_tile<kConfig>(ctx, cursor, sums);
-        if constexpr (kConfig.has_c) add_c_to_tile<kConfig>(ctx, sums, tile);
+        clear_sums(sums);
+        if (ctx.has_product(tile)) multiply_tile<kConfig>(ctx, cursor, sums);
+        finish_sums<kConfig>(ctx, sums, tile);
         store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
                                           tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);
     }

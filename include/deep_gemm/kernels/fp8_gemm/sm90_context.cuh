@@ -3,10 +3,7 @@
 
 #include <deep_gemm/epilogue/scales.cuh>
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
-#include <deep_gemm/schedule/contiguous.cuh>
-#include <deep_gemm/schedule/dense.cuh>
-#include <deep_gemm/schedule/masked.cuh>
-#include <deep_gemm/schedule/psum.cuh>
+#include <deep_gemm/schedule/grouping.cuh>
 #include <deep_gemm/tile/pipeline.cuh>
 
 namespace deep_gemm {
@@ -40,28 +37,9 @@ struct Fp8GemmContext {
 
     // Stages a tile takes: K is rounded up to whole stages, whose excess is loaded as zeros.
     DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kConfig.k_blocks * kBlockK); }
-    // Whether there is anything to multiply: padding has no B, and K may be 0 where only the device knows what to zero.
-    DG_DEVICE bool has_product(const Tile& tile) const {
-        if constexpr (kConfig.grouping == Grouping::kDense)
-            return true;
-        else if constexpr (kConfig.grouping == Grouping::kContiguous)
-            return tile.group >= 0;
-        else
-            return args.k > 0 && (kConfig.grouping == Grouping::kMasked || tile.m_idx < tile.zero_from);
-    }
+    DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    // A fresh walk over this CTA's tiles.
-    DG_DEVICE auto schedule() const {
-        constexpr int kM = kConfig.block_m, kN = kConfig.block_n, kClusterN = kConfig.cluster_n;
-        if constexpr (kConfig.grouping == Grouping::kDense)
-            return DenseSchedule<kM, kN, kConfig.cluster_m, kClusterN>(args.m, args.n, args.raster, cluster_rank);
-        else if constexpr (kConfig.grouping == Grouping::kContiguous)
-            return ContiguousSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
-        else if constexpr (kConfig.grouping == Grouping::kMasked)
-            return MaskedSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
-        else
-            return PsumSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
-    }
+    DG_DEVICE auto schedule() const { return schedule_of<kConfig>(args, cluster_rank); }
     // Where K block `i` of stage `s` lies.
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const {
         return smem + kSmem.a_offset + s * kSmem.a_stage + i * (kSmem.a_stage / kConfig.k_blocks);

@@ -113,14 +113,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
         if constexpr (kConfig.has_c)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], thread_row, tile.n_idx, ctx.lane);
-        if constexpr (kConfig.grouping == Grouping::kContiguous)
-            zero_rows_unless([&](uint32_t r) { return ctx.args.groups.layout[min_of(r, ctx.args.m - 1)] >= 0; },
-                             math.sums[wave], thread_row);
-        if constexpr (kConfig.grouping == Grouping::kPsum)
-            zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, math.sums[wave], thread_row);
-        if constexpr (kConfig.grouping == Grouping::kMasked)
-            if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM)
-                store_partial_wave<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row);
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
                                       ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, row, 1 + warpgroup);

@@ -239,5 +239,7 @@ _M_GROUPED_BF16["nt_masked"] = _register_m_grouped_bf16("nt_masked", _BF16_MASKE
 
 def call_m_grouped_bf16(form: str, *arguments: Any) -> None:
     """Calls the operator `m_grouped_bf16_gemm_<form>` with the arguments of the binding of that name."""
-    expect_tensor_kinds(dict(zip(("a", "b", "d", "masked_m" if "masked" in form else "grouped_layout"), arguments)), "")
+    masked = "masked" in form
+    tensors = dict(zip(("a", "b", "d", "masked_m" if masked else "grouped_layout"), arguments))
+    expect_tensor_kinds(tensors, arguments[5 if masked else 4])
     _M_GROUPED_BF16[form](*arguments)

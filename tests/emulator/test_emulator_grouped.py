@@ -14,11 +14,11 @@ import grouped_scenarios
 PROGRAM = Path(grouped_scenarios.__file__)
 
 
-def run_scenarios(library: str, cache: Path, *names: str, **environment: str) -> dict[str, str]:
+def run_scenarios(library: str, cache: Path, *names: str, program: Path = PROGRAM, **environment: str) -> dict[str, str]:
     """Scenario -> "ok" or a traceback, in a process of its own: the emulator is chosen before the first call."""
     settings = {"DG_EMULATE": "sm90a", "DG_DRIVER_LIBRARY": library, "DG_JIT_CACHE_DIR": str(cache)}
-    settings["PYTHONPATH"] = os.pathsep.join(path for path in (str(PROGRAM.parent), *sys.path) if path)
-    command = [sys.executable, str(PROGRAM), *names]
+    settings["PYTHONPATH"] = os.pathsep.join(path for path in (str(program.parent), str(program.parents[1]), *sys.path) if path)
+    command = [sys.executable, str(program), *names]
     run = subprocess.run(command, env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])

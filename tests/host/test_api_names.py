@@ -153,7 +153,7 @@ def test_pending_operation_says_what_is_supported(op):
 @pytest.mark.parametrize(
     "name, arguments",
     [
-        ("m_grouped_bf16_gemm_nt_contiguous", {"a": 0, "b": 0, "d": 0, "m_indices": 0}),
+        ("k_grouped_bf16_gemm_tn_contiguous", {"a": 0, "b": 0, "d": 0, "ks": 0, "ks_tensor": 0}),
         ("k_grouped_fp8_gemm_tn_contiguous", {"a": 0, "b": 0, "d": 0, "ks": 0, "ks_tensor": 0}),
     ],
 )

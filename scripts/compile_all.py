@@ -67,9 +67,10 @@ def golden_plans() -> list[dict]:
         for row in json.loads(table.read_text()):
             options = {key: row[key] for key in ("recipe", "d_dtype", "has_c", "config")}
             plans.append(_C.plan_fp8_gemm(row["m"], row["n"], row["k"], **options))
-    for row in json.loads((GOLDEN / "sm90_bf16_gemm.json").read_text()):
-        options = {key: row[key] for key in ("a_major", "b_major", "d_dtype", "has_c", "config")}
-        plans.append(_C.plan_bf16_gemm(row["m"], row["n"], row["k"], **options))
+    for table in sorted(GOLDEN.glob("*bf16_gemm.json")):
+        for row in json.loads(table.read_text()):
+            options = {key: row[key] for key in row if key not in ("m", "n", "k", "grid", "raster")}
+            plans.append(_C.plan_bf16_gemm(row["m"], row["n"], row["k"], **options))
     return plans
 
 
@@ -83,6 +84,7 @@ KINDS = (
 )
 
 BF16_KINDS = ({"d_dtype": "bf16"}, {"d_dtype": "bf16", "has_c": True}, {"d_dtype": "f32", "has_c": True})
+BF16_GROUPED_KINDS = tuple(kind for kind in KINDS if "grouping" in kind)
 
 
 def every_candidate() -> list[dict]:
@@ -93,7 +95,8 @@ def every_candidate() -> list[dict]:
     for recipe, kind in itertools.product(("1d2d", "1d1d"), KINDS):
         choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
-    for a_major, b_major, kind in itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS):
+    majors = [*itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS), *itertools.product(("k",), ("k", "mn"), BF16_GROUPED_KINDS)]
+    for a_major, b_major, kind in majors:
         feasible = _C.plans_bf16_gemm(*LARGE, a_major=a_major, b_major=b_major, **kind)
         plans += [plan for plan in feasible if plan["cluster"] == 1]
     return plans

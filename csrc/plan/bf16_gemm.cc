@@ -115,10 +115,18 @@ Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sm
             resident_clusters(sms, c.cluster_m * c.cluster_n)};
 }
 
+// Rows of A that tiles of `block_m` rows read for one matrix of B: where each group is cut for itself, more than it wants.
+int64_t rows_under_tiles(int block_m, const Bf16GemmShape& shape) {
+    const GroupRows group = group_rows(shape.m, shape.groups);
+    if (!has_entry_per_group(shape.groups.grouping)) return group.rows;
+    const int64_t tiles = likely_tiles_along_m(shape.m, shape.groups, block_m);
+    return std::min(ceil_div(tiles * block_m, group.count), shape.m);
+}
+
 Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
     const double row_bytes = 2.0 * double(shape.k);
     const GroupRows group = group_rows(shape.m, shape.groups);
-    Raster raster = pick_raster({group.rows, int64_t(c.block_m) * c.cluster_m, row_bytes},
+    Raster raster = pick_raster({rows_under_tiles(c.block_m, shape), int64_t(c.block_m) * c.cluster_m, row_bytes},
                                 {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
     raster.operand_bytes *= double(group.count);
     return raster;
@@ -167,9 +175,12 @@ Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const 
     return plan;
 }
 
-// Among estimates that the model cannot tell apart: no cluster before a cluster, then the larger tile, which reads less.
-bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b) {
+// Among estimates that the model cannot tell apart: no cluster before a cluster, then fewer rows that no group wants, then the
+// larger tile, which reads less.
+bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b, const Bf16GemmShape& shape) {
     if (a.cluster != b.cluster) return a.cluster < b.cluster;
+    const int64_t rows_a = rows_under_tiles(a.config.block_m, shape), rows_b = rows_under_tiles(b.config.block_m, shape);
+    if (rows_a != rows_b) return rows_a < rows_b;
     return a.config.block_m * a.config.block_n > b.config.block_m * b.config.block_n;
 }
 
@@ -184,7 +195,7 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
              arch.sm_count, arch.usable_sms);
 }
 
-std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch) {
+std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch, TileSet tiles) {
     std::vector<Bf16GemmConfig> configs;
     Bf16GemmConfig c{};
     c.a_major = shape.a_major;
@@ -193,7 +204,7 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
     for (const TileRow& tile : kTiles) {
-        if (tile.for_group_entries && !has_entry_per_group(c.grouping)) continue;
+        if (tile.for_group_entries && tiles == TileSet::kPlanned && !has_entry_per_group(c.grouping)) continue;
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.planned_step; c.block_n <= tile.block_n_max; c.block_n += tile.planned_step) {
@@ -210,10 +221,10 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
 
 }  // namespace
 
-std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
+std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch, TileSet tiles) {
     check_request(shape, arch);
     std::vector<Bf16GemmPlan> plans;
-    for (const Bf16GemmConfig& config : enumerate(shape, arch))
+    for (const Bf16GemmConfig& config : enumerate(shape, arch, tiles))
         if (!idles(config, shape) && why_not(config, shape, arch).empty()) plans.push_back(plan_of(config, shape, arch));
     DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.entry,
              describe(shape), arch.smem_per_block);
@@ -221,7 +232,8 @@ std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const Arch
                      [](const Bf16GemmPlan& a, const Bf16GemmPlan& b) { return a.estimate_us < b.estimate_us; });
     const double limit = plans.front().estimate_us * (1 + kTie);
     const auto tied = std::find_if(plans.begin(), plans.end(), [&](const auto& plan) { return plan.estimate_us > limit; });
-    const auto best = std::min_element(plans.begin(), tied, simpler);
+    const auto best = std::min_element(
+        plans.begin(), tied, [&](const auto& a, const auto& b) { return simpler(a, b, shape); });
     std::rotate(plans.begin(), best, best + 1);
     return plans;
 }

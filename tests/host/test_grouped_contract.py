@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+import grouped_bf16_bad_calls as bf16
 from deep_gemm import _C
 from fp8_calls import BF16, poison, still_poisoned
-import grouped_bf16_bad_calls as bf16
 from grouped_bad_calls import BAD_GROUPED_CALLS, CAPACITY, GOOD_GROUPED_CALLS, K, G, N, good_contiguous, good_masked
 
 MAKERS = [good_contiguous, good_masked, bf16.good_contiguous, bf16.good_masked]

@@ -20,9 +20,11 @@ gpu_tests() { part "$1" 240 python -m pytest -q -m gpu -p no:cacheprovider "${@:
 part cold 60 python scripts/cold_call.py
 gpu_tests dense tests/kernels/test_fp8_gemm.py &
 gpu_tests grouped tests/kernels/test_m_grouped_fp8.py tests/kernels/test_grouped_fp8_gemm.py &
+gpu_tests bf16 tests/kernels/test_bf16_gemm.py tests/kernels/test_grouped_bf16_gemm.py &
 gpu_tests host tests/host/test_utils_math.py tests/host/test_utils_layout.py tests/host/test_testing.py &
 gpu_tests rest tests/kernels --ignore tests/kernels/test_fp8_gemm.py --ignore tests/kernels/test_m_grouped_fp8.py \
-    --ignore tests/kernels/test_grouped_fp8_gemm.py &
+    --ignore tests/kernels/test_grouped_fp8_gemm.py --ignore tests/kernels/test_bf16_gemm.py \
+    --ignore tests/kernels/test_grouped_bf16_gemm.py &
 if command -v compute-sanitizer > /dev/null; then
     part memcheck 240 compute-sanitizer --tool memcheck --error-exitcode 9 python scripts/small_problems.py &
     part racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 python scripts/small_problems.py &

@@ -13,7 +13,8 @@ namespace deep_gemm::bindings {
 namespace {
 
 constexpr const char* kContiguousArguments =
-    "(a, b, d, grouped_layout, compiled_dims, use_psum_layout, ensure_zero_padding, expected_m_for_psum_layout, "
+    "(a, b, d, grouped_layout, compiled_dims, use_psum_layout, ensure_zero_padding, "
+    "expected_m_for_psum_layout, "
     "alignment), all positional";
 constexpr Py_ssize_t kNumContiguousArguments = 9;
 constexpr const char* kMaskedArguments = "(a, b, d, masked_m, expected_m, compiled_dims), all positional";
@@ -58,8 +59,10 @@ PyObject* masked(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
 
 void register_grouped_bf16_gemm(py::module_& m) {
     static std::array<PyMethodDef, 4> methods = {
-        fast_method("m_grouped_bf16_gemm_nt_contiguous", &contiguous<LayoutOfB::kKLast>, kContiguousArguments),
-        fast_method("m_grouped_bf16_gemm_nn_contiguous", &contiguous<LayoutOfB::kKFirst>, kContiguousArguments),
+        fast_method("m_grouped_bf16_gemm_nt_contiguous", &contiguous<LayoutOfB::kKLast>,
+                    kContiguousArguments),
+        fast_method("m_grouped_bf16_gemm_nn_contiguous", &contiguous<LayoutOfB::kKFirst>,
+                    kContiguousArguments),
         fast_method("m_grouped_bf16_gemm_nt_masked", &masked, kMaskedArguments), PyMethodDef{}};
     if (PyModule_AddFunctions(m.ptr(), methods.data()) != 0) throw py::error_already_set();
 }

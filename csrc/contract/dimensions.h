@@ -27,8 +27,8 @@ class Dimensions {
     std::size_t rank_;
 };
 
-// Elements between the matrices of an operand; of a single one any stride is right that a tensor map accepts, as
-// `row_stride` is.
+// Elements between the matrices of an operand; of a single one any stride is right that a tensor map accepts,
+// as `row_stride` is.
 inline int64_t matrix_stride(const TensorView& t, int64_t row_stride) {
     return t.rank == 3 && t.shape[0] > 1 ? t.stride[0] : row_stride;
 }

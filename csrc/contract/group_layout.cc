@@ -69,7 +69,8 @@ Groups checked_groups(const ContiguousLayout& layout, const LayoutExtents& exten
     const Entries ids{{extents.m, "M"}, "a group for each row of a"};
     return {.grouping = layout.grouping(),
             .count = extents.groups,
-            .layout = checked_entries(layout.grouped_layout, "grouped_layout", layout.use_psum_layout ? ends : ids, d),
+            .layout = checked_entries(layout.grouped_layout, "grouped_layout",
+                                      layout.use_psum_layout ? ends : ids, d),
             .expected_m = layout.expected_m_for_psum_layout.value_or(0),
             .alignment = layout.alignment,
             .zero_padding = layout.ensure_zero_padding};

@@ -1,4 +1,5 @@
-// What says which rows belong to which group, of the GEMMs grouped along M, and the checks of it. Shared by operand formats.
+// What says which rows belong to which group, of the GEMMs grouped along M, and the checks of it. Shared by
+// operand formats.
 #pragma once
 
 #include <optional>

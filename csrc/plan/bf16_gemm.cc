@@ -18,7 +18,7 @@ struct TileRow {
     int block_m, num_math_warpgroups;
     int block_n_step, block_n_max;  // widths the kernel is made for
     int planned_step;               // widths that plans use
-    bool for_group_entries = false; // planned only where a layout has an entry a group: then heights are what fits the groups
+    bool for_group_entries = false;  // planned only where groups are cut each for itself, and a height may fit them better
 };
 constexpr TileRow kTiles[] = {
     {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64, true}, {256, 2, 8, 128, 128}};
@@ -175,8 +175,8 @@ Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const 
     return plan;
 }
 
-// Among estimates that the model cannot tell apart: no cluster before a cluster, then fewer rows that no group wants, then the
-// larger tile, which reads less.
+// Among estimates that the model cannot tell apart: no cluster before a cluster, then fewer rows that no group wants, then
+// the larger tile, which reads less.
 bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b, const Bf16GemmShape& shape) {
     if (a.cluster != b.cluster) return a.cluster < b.cluster;
     const int64_t rows_a = rows_under_tiles(a.config.block_m, shape), rows_b = rows_under_tiles(b.config.block_m, shape);
@@ -265,7 +265,8 @@ std::string describe(const Bf16GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
     return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}", c.block_m, c.block_n,
                        kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
-                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
+                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
+                       grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Bf16GemmPlan& plan) {

@@ -20,8 +20,8 @@ struct GroupShape {
 // multiple of 8 up to one wgmma tile, of 64 beyond.
 int64_t planning_m(int64_t m);
 
-// A problem of `m` rows (of one group for kMasked) as estimates see it: `count` matrices of B, each multiplied
-// with `rows` rows of A. Dense: one.
+// A problem of `m` rows (of one group for kMasked) as estimates see it: `count` matrices of B, each
+// multiplied with `rows` rows of A. Dense: one.
 struct GroupRows {
     int64_t rows, count;
 };

@@ -26,8 +26,9 @@ std::vector<RowRange> masked_ranges(const Groups& groups, int64_t m) {
     std::vector<RowRange> ranges;
     for (int64_t group = 0; group < groups.count; ++group) {
         const int64_t count = groups.layout[group];
-        DG_CHECK(0 <= count && count <= m, "masked_m: expected from 0 to {} rows, got {} for group {}; check the counts",
-                 m, count, group);
+        DG_CHECK(0 <= count && count <= m,
+                 "masked_m: expected from 0 to {} rows, got {} for group {}; check the counts", m, count,
+                 group);
         ranges.push_back({0, count, group, group});
     }
     return ranges;

@@ -15,8 +15,8 @@ struct RowRange {
     int64_t matrix;
 };
 
-// The ranges of a problem whose matrices of A have `m` rows; a dense problem is one. Throws Error for values that no layout
-// can have, naming their place.
+// The ranges of a problem whose matrices of A have `m` rows; a dense problem is one. Throws Error for values
+// that no layout can have, naming their place.
 std::vector<RowRange> row_ranges(const Groups& groups, int64_t m);
 
 }  // namespace deep_gemm::reference

@@ -8,7 +8,8 @@
 
 namespace deep_gemm {
 
-// A fresh walk over this CTA's tiles. `Config` has grouping and the extents of tiles and clusters; `Args` m, n, raster, groups.
+// A fresh walk over this CTA's tiles. `Config` has grouping and the extents of tiles and clusters; `Args` m,
+// n, raster, groups.
 template <auto kConfig, typename Args>
 DG_DEVICE auto schedule_of(const Args& args, uint32_t cluster_rank) {
     constexpr int kM = kConfig.block_m, kN = kConfig.block_n, kClusterN = kConfig.cluster_n;
@@ -22,7 +23,8 @@ DG_DEVICE auto schedule_of(const Args& args, uint32_t cluster_rank) {
         return PsumSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
 }
 
-// Whether there is anything to multiply: padding has no B, and K may be 0 where only the device knows what to zero.
+// Whether there is anything to multiply: padding has no B, and K may be 0 where only the device knows what to
+// zero.
 template <Grouping kGrouping>
 DG_DEVICE bool has_product(const Tile& tile, uint32_t k) {
     if constexpr (kGrouping == Grouping::kDense)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 LARGE = (4096, 8192, 7168)  # a shape whose candidates are all of the feasible ones
+RAGGED = (4096, 8190, 7168)  # the same, with rows of D that end inside 16 bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +93,12 @@ def every_candidate() -> list[dict]:
     from deep_gemm import _C
 
     plans = []
-    for recipe, kind in itertools.product(("1d2d", "1d1d"), KINDS):
-        choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, **kind)
+    for shape, recipe, kind in itertools.product((LARGE, RAGGED), ("1d2d", "1d1d"), KINDS):
+        choice = _C.explain_fp8_gemm(*shape, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     majors = [*itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS), *itertools.product(("k",), ("k", "mn"), BF16_GROUPED_KINDS)]
-    for a_major, b_major, kind in majors:
-        feasible = _C.plans_bf16_gemm(*LARGE, a_major=a_major, b_major=b_major, **kind)
+    for shape, (a_major, b_major, kind) in itertools.product((LARGE, RAGGED), majors):
+        feasible = _C.plans_bf16_gemm(*shape, a_major=a_major, b_major=b_major, **kind)
         plans += [plan for plan in feasible if plan["cluster"] == 1]
     return plans
 

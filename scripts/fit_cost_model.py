@@ -77,6 +77,7 @@ def config_of(row: dict, shape: Shape) -> dict:
     given = json.loads(given) if isinstance(given, str) else given
     options = shape.options()
     config = {"d_dtype": options["d_dtype"], "has_c": options["has_c"], "grouping": options.get("grouping", "dense")}
+    config["ragged_n"] = False  # the shape's to say
     if shape.family == "bf16":
         config.update(a_major=options["a_major"], b_major=options["b_major"])
     else:

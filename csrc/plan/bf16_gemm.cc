@@ -203,6 +203,7 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
     c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
+    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
     for (const TileRow& tile : kTiles) {
         if (tile.for_group_entries && tiles == TileSet::kPlanned && !has_entry_per_group(c.grouping)) continue;
         c.block_m = tile.block_m;
@@ -242,8 +243,9 @@ Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
     return plans_bf16_gemm(shape, arch).front();
 }
 
-Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch) {
+Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
+    config.ragged_n = is_ragged(shape.n, shape.d_dtype);
     DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
                  config.has_c == shape.has_c && config.grouping == shape.groups.grouping,
              "config: {} was made for other majors, D dtype, C or grouping than the shape's", describe(config));
@@ -263,10 +265,10 @@ std::string describe(const Bf16GemmShape& shape) {
 
 std::string describe(const Bf16GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
-    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}", c.block_m, c.block_n,
-                       kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
-                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
-                       grouped ? " " : "", grouped ? text_of(c.grouping) : "");
+    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m,
+                       c.block_n, kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m,
+                       c.cluster_n, text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
+                       c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Bf16GemmPlan& plan) {

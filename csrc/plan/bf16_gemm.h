@@ -42,8 +42,8 @@ std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const Arch
                                           TileSet tiles = TileSet::kPlanned);
 Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 
-// The plan that runs a given config on `shape`; an Error says why it cannot.
-Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch);
+// The plan that runs a given config on `shape`, whose N says whether it is ragged; an Error says why it cannot.
+Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch);
 
 // The configs that plans over m in [m_min, m_max] use.
 std::vector<BreakPoint<Bf16GemmConfig>> m_break_points(const Bf16GemmShape& shape, int64_t m_min, int64_t m_max,

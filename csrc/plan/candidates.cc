@@ -122,6 +122,7 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
     c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
+    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
     for (const TileRow& tile : space.tiles) {
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;

@@ -132,10 +132,10 @@ std::string describe(const Fp8GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
     return fmt::format(
         "{}x{}x{} stages={} warpgroups={} accumulators={} parts={} kblocks={} boxes={} cluster={}x{} sfb={} "
-        "d={}{}{}{}",
+        "d={}{}{}{}{}",
         c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators, c.n_parts,
         c.k_blocks, c.store_boxes, c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
-        c.has_c ? " +c" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
+        c.has_c ? " +c" : "", c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Fp8GemmPlan& plan) {

@@ -52,8 +52,8 @@ Fp8GemmPlan plan_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 
 // The plan that runs a given config on `shape` (grid, cluster, threads, shared memory), without scoring it
-// against others.
-Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch);
+// against others. Whether N is ragged is for the shape to say.
+Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, const ArchSpec& arch);
 
 // The configs that plans over m in [m_min, m_max] use.
 std::vector<BreakPoint<Fp8GemmConfig>> m_break_points(const Fp8GemmShape& shape, int64_t m_min, int64_t m_max,

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 TABLE = Path(__file__).with_suffix(".json")
-N_K = [(6144, 7168), (7168, 3072), (4096, 4096), (4096, 2048)]
+N_K = [(6144, 7168), (7168, 3072), (4096, 4096), (4096, 2048), (2110, 7168)]
 CONTIGUOUS = {"grouping": "contiguous", "num_groups": 8, "alignment": 128}
 # (keywords of the grouping, M): prefill as ids of rows and as ends, with N-major weights too; decoding with counts and ends.
 GROUPS = (

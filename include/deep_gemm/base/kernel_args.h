@@ -41,7 +41,7 @@ struct RasterArgs {
     bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
 };
 
-// D as plain memory, for rows that TMA cannot clip; strides in elements.
+// D as plain memory, for what TMA would not clip where D ends; strides in elements.
 struct OutputArgs {
     void* data;
     int64_t stride_m;
@@ -55,9 +55,14 @@ struct StoreConfig {
     int columns;
     int boxes;
     Grouping grouping;
+    bool ragged_n;
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }
+
+// Whether rows of `n` elements end inside a 16-byte unit. TMA stores write such a unit whole (measured on an H200; loads stop
+// at the element), and the rest of it is not ours.
+DG_HOST_DEVICE constexpr bool is_ragged(int64_t n, Dtype dtype) { return n * output_bytes(dtype) % 16 != 0; }
 
 // Columns of one store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
 DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {

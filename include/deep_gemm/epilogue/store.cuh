@@ -121,18 +121,19 @@ DG_DEVICE void store_pair(char* row, uint32_t column, uint32_t n, float x, float
     }
 }
 
-// Stores a wave that ends inside a group (`tile.m_end`) straight from registers, row by row: TMA would write the rest of
-// the box. `row` is this thread's first.
+// Stores the rows of a wave before `tile.m_end` straight from registers, up to column N, where TMA would write more: the rest
+// of a box that ends inside a group, or of 16 bytes in which N ends. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
                                   uint32_t row) {
     const OutputArgs& output = args.output;
+    const int32_t group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const uint32_t r = row + half * 8;
         if (r >= tile.m_end) continue;
         char* d_row = static_cast<char*>(output.data) +
-                      (tile.group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
+                      (group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
 #pragma unroll
         for (int column = 0; column < kConfig.block_n; column += 8)
             store_pair<kConfig.dtype>(d_row, tile.n_idx + column + ptx::lane_id() % 4 * 2, args.n,
@@ -195,16 +196,36 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
     ptx::bulk_commit_group();
 }
 
-// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
-// share named barrier `barrier_id`. D's rows and columns past the matrix are clipped by TMA.
-template <StoreConfig kConfig, int kFirst = 0, typename Args, int kWaves>
-DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
+DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
+                                ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
     if constexpr (kFirst < kBoxes) {
         store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
-        store_sums<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
+        store_boxes_from<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
     }
+}
+
+// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
+// share named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
+// a ragged N goes another way.
+template <StoreConfig kConfig, typename Args, int kWaves>
+DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
+                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+    if constexpr (kConfig.ragged_n) {
+        if (tile.n_idx + kConfig.block_n > args.n) {
+            ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);  // C may be D, and other warps re-read its last row
+            const uint32_t row_in_wave = threadIdx.x / 32 % 4 * 16 + ptx::lane_id() / 4;
+#pragma unroll
+            for (int wave = 0; wave < kWaves; ++wave) {
+                const uint32_t wave_row = row + wave * kWgmmaM;
+                const bool is_stored = kConfig.grouping == Grouping::kMasked && tile.m_end < wave_row + kWgmmaM;
+                if (!is_stored) store_partial_wave<kConfig>(args, sums[wave], tile, wave_row + row_in_wave);
+            }
+            return;
+        }
+    }
+    store_boxes_from<kConfig, 0>(args, sums, tile, staging, row, barrier_id);
 }
 
 }  // namespace deep_gemm

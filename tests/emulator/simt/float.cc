@@ -58,6 +58,25 @@ struct FFma {
         return std::fma(a, b, c);
     }
 };
+// Rounded to odd, so that rounding again to a format of few bits rounds the exact sum. Products of halves are
+// exact.
+struct FFmaToOdd {
+    double operator()(double a, double b, double c) const {
+        const double product = a * b, sum = product + c;
+        if (!std::isfinite(sum)) return sum;
+        const double c_part = sum - product, rest = (product - (sum - c_part)) + (c - c_part);
+        if (rest == 0 || (std::bit_cast<uint64_t>(sum) & 1)) return sum;
+        return std::nextafter(sum, rest > 0 ? INFINITY : -INFINITY);
+    }
+};
+template <class F>
+struct HalfForm {
+    using Type = F;
+};
+template <>
+struct HalfForm<FFma> {
+    using Type = FFmaToOdd;
+};
 struct FSqrt {
     template <class V>
     V operator()(V a, V, V) const {
@@ -251,16 +270,25 @@ void sign_bits(T t, uint64_t& signs) {
             : t == T::kF16x2 || t == T::kBF16x2 ? 0x80008000ull
                                                 : 0x8000ull;
 }
+// neg and abs are additions on the device, so NaN becomes the canonical one (f32: measured on H200).
+uint64_t with_canonical_nan(uint64_t bits, T t) {
+    if (t == T::kF32) return pack(from_bits<float>(bits));
+    if (t == T::kF64 || t == T::kF32x2) return bits;
+    const uint32_t infinity = t == T::kBF16 || t == T::kBF16x2 ? 0x7F80 : 0x7C00;
+    for (int shift = 0; shift < 32; shift += 16)
+        if ((bits >> shift & 0x7FFF) > infinity) bits = (bits & ~(0xFFFFull << shift)) | 0x7FFFull << shift;
+    return bits;
+}
 Step negate(Exec& x, const Instr& i, LaneMask mask) {
     uint64_t signs;
     sign_bits(i.type, signs);
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = x.slot(i.a)[l] ^ signs; });
+    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = with_canonical_nan(x.slot(i.a)[l] ^ signs, i.type); });
     return Step::kNext;
 }
 Step absolute(Exec& x, const Instr& i, LaneMask mask) {
     uint64_t signs;
     sign_bits(i.type, signs);
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = x.slot(i.a)[l] & ~signs; });
+    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = with_canonical_nan(x.slot(i.a)[l] & ~signs, i.type); });
     return Step::kNext;
 }
 Step copysign(Exec& x, const Instr& i, LaneMask mask) {  // the sign comes from a
@@ -282,7 +310,7 @@ Handler real_handler(T t) {
         case T::kBF16:
         case T::kF16x2:
         case T::kBF16x2:
-            return half<F, kArity>;
+            return half<typename HalfForm<F>::Type, kArity>;
         default:
             return nullptr;
     }

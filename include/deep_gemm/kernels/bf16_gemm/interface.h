@@ -24,6 +24,7 @@ struct Bf16GemmConfig {
     int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;            // CTAs of a cluster along M; they share B by multicast
     int cluster_n;            // CTAs of a cluster along N; they share A by multicast
+    bool ragged_n;            // is_ragged(N): the last tiles of N are not stored by TMA
 
     constexpr bool operator==(const Bf16GemmConfig&) const = default;
 };
@@ -32,7 +33,7 @@ struct Bf16GemmConfig {
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     auto& [a_major, b_major, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes,
-           cluster_m, cluster_n] = config;
+           cluster_m, cluster_n, ragged_n] = config;
     visit("a_major", a_major);
     visit("b_major", b_major);
     visit("grouping", grouping);
@@ -45,6 +46,7 @@ constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
+    visit("ragged_n", ragged_n);
 }
 template <typename Visitor>
 constexpr void visit_fields(Bf16GemmConfig& config, Visitor&& visit) {
@@ -99,7 +101,7 @@ struct Bf16GemmArgs {
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;   // grouped only
-    OutputArgs output;  // kMasked only: tiles that end inside a group are stored row by row
+    OutputArgs output;  // for tiles that are not stored by TMA: ends of groups in kMasked, ragged ends of N
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -110,7 +112,8 @@ struct Bf16GemmSmem {
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, c.grouping};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, c.grouping,
+            c.ragged_n};
 }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {

@@ -23,6 +23,7 @@ struct Fp8GemmConfig {
     int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
+    bool ragged_n;                     // is_ragged(N): the last tiles of N are not stored by TMA
 
     constexpr bool operator==(const Fp8GemmConfig&) const = default;
 };
@@ -32,7 +33,7 @@ struct Fp8GemmConfig {
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
     auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
-           num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n] = config;
+           num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n, ragged_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
@@ -47,6 +48,7 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
+    visit("ragged_n", ragged_n);
 }
 
 // The slices of A for a problem of `m` rows.
@@ -71,7 +73,7 @@ struct Fp8GemmArgs {
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only
-    OutputArgs output;   // kMasked only: tiles that end inside a group are stored row by row
+    OutputArgs output;   // for tiles that are not stored by TMA: ends of groups in kMasked, ragged ends of N
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -102,7 +104,8 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
 }
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, d_element_bytes(c)), c.store_boxes, c.grouping};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, d_element_bytes(c)), c.store_boxes, c.grouping,
+            c.ragged_n};
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.

@@ -79,7 +79,7 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
                     [&](const ClusterRow& row) { return row.m == c.cluster_m && row.n == c.cluster_n; });
     if (row_of(c) == nullptr || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
         return "tile, store boxes or cluster are not in the kernel's table";
-    if (c.grouping != Grouping::kDense && (c.a_major != Major::kK || c.cluster_m > 1))
+    if (divides_rows(c.grouping) && (c.a_major != Major::kK || c.cluster_m > 1))
         return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)
         return fmt::format("shares of {}/{} columns must be multiples of {}", c.block_n, c.cluster_m, kSliceRows);

@@ -91,8 +91,7 @@ void check_groups(const GroupShape& groups) {
 }
 
 bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m) {
-    const bool has_layout_of_rows = groups.grouping == Grouping::kContiguous || has_entry_per_group(groups.grouping);
-    if (!has_layout_of_rows) return false;
+    if (!divides_rows(groups.grouping)) return false;
     return cluster_m > 1 || (groups.grouping == Grouping::kContiguous && groups.alignment % block_m != 0);
 }
 

@@ -47,8 +47,8 @@ struct Bf16GemmContext {
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
-    static_assert(kConfig.grouping == Grouping::kDense || kConfig.cluster_m == 1, "a cluster stays within a group");
-    static_assert(kConfig.grouping == Grouping::kDense || kConfig.a_major == Major::kK, "slices of A are of rows");
+    static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(!divides_rows(kConfig.grouping) || kConfig.a_major == Major::kK, "slices of A are of rows");
 
     const Bf16GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned

@@ -42,6 +42,12 @@ from .ops.k_grouped_gemm import (  # noqa: E402
     k_grouped_fp8_gemm_nt_contiguous,
     k_grouped_fp8_gemm_tn_contiguous,
 )
+from .ops.m_grouped_bf16_gemm import (  # noqa: E402
+    bf16_m_grouped_gemm_nt_masked,
+    m_grouped_bf16_gemm_nn_contiguous,
+    m_grouped_bf16_gemm_nt_contiguous,
+    m_grouped_bf16_gemm_nt_masked,
+)
 from .ops.m_grouped_fp8_gemm import (  # noqa: E402
     fp8_m_grouped_gemm_nt_masked,
     m_grouped_fp8_fp4_gemm_nn_contiguous,

@@ -233,6 +233,16 @@ def expect_grouped_operands(
     expect_factors(b[1], "sfb", (n, k), part_b, (groups,))
 
 
+def expect_layout(grouped_layout: Tensor, a: Tensor, b: Tensor, use_psum_layout: bool, hint: Optional[int]) -> None:
+    """Refuses a contiguous layout that is no int32 for each row, or for each group with `use_psum_layout`, and a hint
+    without it."""
+    expect_dtype(grouped_layout, "grouped_layout", (torch.int32,))
+    if hint is not None and not use_psum_layout:
+        raise DeepGemmError(f"expected_m_for_psum_layout: expected None without use_psum_layout, got {hint}; leave it out")
+    length, meaning = (b.shape[0], "[G]") if use_psum_layout else (a.shape[0], "[M]")
+    expect_shape(grouped_layout, "grouped_layout", (length,), meaning)
+
+
 def check_m_grouped_contiguous(
     layout: str,
     a: Tuple[Tensor, Tensor],
@@ -256,12 +266,7 @@ def check_m_grouped_contiguous(
     if layout[1] == "n":
         b = (b[0].transpose(1, 2), b[1].transpose(1, 2))
     expect_grouped_operands(a, b, d, (recipe, recipe_a, recipe_b))
-    expect_dtype(grouped_layout, "grouped_layout", (torch.int32,))
-    if expected_m_for_psum_layout is not None and not use_psum_layout:
-        got = expected_m_for_psum_layout
-        raise DeepGemmError(f"expected_m_for_psum_layout: expected None without use_psum_layout, got {got}; leave it out")
-    length, meaning = (b[0].shape[0], "[G]") if use_psum_layout else (a[0].shape[0], "[M]")
-    expect_shape(grouped_layout, "grouped_layout", (length,), meaning)
+    expect_layout(grouped_layout, a[0], b[0], use_psum_layout, expected_m_for_psum_layout)
 
 
 def check_m_grouped_masked(
@@ -283,3 +288,45 @@ def check_m_grouped_masked(
     expect_grouped_operands(a, b, d, (recipe, recipe_a, recipe_b))
     expect_dtype(masked_m, "masked_m", (torch.int32,))
     expect_shape(masked_m, "masked_m", (b[0].shape[0],), "[G]")
+
+
+def expect_grouped_bf16(a: Tensor, b: Tensor, d: Tensor) -> None:
+    """Refuses operands of a BF16 GEMM grouped along M. B is `[G, N, K]`; A and D are `[M, .]`, or `[G, M, .]` (masked)."""
+    groups, n, k = b.shape
+    leading = a.shape[:-2] and (groups,)
+    m, letters = a.shape[-2], "G, " if leading else ""
+    for name, data in (("a", a), ("b", b), ("d", d)):
+        expect_dtype(data, name, (torch.bfloat16,))
+    expect_shape(a, "a", (*leading, m, k), f"[{letters}M, K] with the G and K of b")
+    expect_shape(d, "d", (*leading, m, n), f"[{letters}M, N]")
+
+
+def check_m_grouped_bf16_contiguous(
+    layout: str,
+    a: Tensor,
+    b: Tensor,
+    d: Tensor,
+    grouped_layout: Tensor,
+    compiled_dims: str,
+    use_psum_layout: bool,
+    ensure_zero_padding: bool,
+    expected_m_for_psum_layout: Optional[int],
+    alignment: int,
+) -> None:
+    """The refusals of `m_grouped_bf16_gemm_<layout>_contiguous` that need no data. Raises DeepGemmError."""
+    expect_compiled_dims(compiled_dims)
+    expect_ranks({"a": a, "b": b, "d": d, "grouped_layout": grouped_layout}, (2, 3, 2, 1), d.device)
+    b = b.transpose(1, 2) if layout[1] == "n" else b
+    expect_grouped_bf16(a, b, d)
+    expect_layout(grouped_layout, a, b, use_psum_layout, expected_m_for_psum_layout)
+
+
+def check_m_grouped_bf16_masked(
+    a: Tensor, b: Tensor, d: Tensor, masked_m: Tensor, expected_m: int, compiled_dims: str
+) -> None:
+    """The refusals of `m_grouped_bf16_gemm_nt_masked` that need no data. Raises DeepGemmError."""
+    expect_compiled_dims(compiled_dims)
+    expect_ranks({"a": a, "b": b, "d": d, "masked_m": masked_m}, (3, 3, 3, 1), d.device)
+    expect_grouped_bf16(a, b, d)
+    expect_dtype(masked_m, "masked_m", (torch.int32,))
+    expect_shape(masked_m, "masked_m", (b.shape[0],), "[G]")

@@ -19,7 +19,20 @@ from .utils.layout import get_mk_alignment_for_contiguous_layout
 
 Extent = Union[int, Sequence[int]]
 MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
-COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", "k_grouped_fp8_gemm_nt_")
+BF16_PREFIXES = ("bf16_gemm_", "m_grouped_bf16_gemm_", "einsum")
+COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", "k_grouped_fp8_gemm_nt_",
+              *BF16_PREFIXES)
+DEFAULT_RECIPE = (1, 128, 128)
+# Of contractions that have kernels: the planner's keywords, as contiguous operands have them.
+_BATCHED = {"grouping": "batched"}
+EXPRESSIONS: Dict[str, Dict[str, Dict[str, Any]]] = {
+    "fp8_einsum": {"bhr,hdr->bhd": _BATCHED},
+    "einsum": {
+        "bhr,hdr->bhd": _BATCHED,
+        "bhd,hdr->bhr": {**_BATCHED, "b_major": "mn"},
+        "bmk,bnk->mn": {"grouping": "batch_sum"},
+    },
+}
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -75,15 +88,36 @@ def target_of(arch: Union[str, int, Tuple[int, int]], sm_count: int = 0, image: 
     return Target(number // 10, number % 10, sm_count, image)
 
 
-def planning_options(
-    target: Target, recipe: Sequence[int] = (1, 128, 128), out: Any = torch.bfloat16, accumulate: bool = False
-) -> Dict[str, Any]:
-    """The keywords of the planner for a recipe, an output dtype and whether C is added."""
-    if not is_integers(recipe, 3):
-        raise DeepGemmError(f"recipe: expected (gran_m, gran_n, gran_k), got {recipe!r}; pass e.g. (1, 128, 128)")
+@dataclass(frozen=True)
+class Kind:
+    """What of an operation, beside its shape and groups, may choose a kernel. `recipe` None: FP8's default, none for BF16."""
+
+    op: str = "fp8_gemm_nt"
+    recipe: Optional[Sequence[int]] = None
+    out: Any = torch.bfloat16
+    accumulate: bool = False
+
+
+def planning_options(target: Target, kind: Kind = Kind()) -> Dict[str, Any]:
+    """The keywords of the planner of an operation's family; those of BF16 have the majors of contiguous operands."""
+    name, out = op_name(kind.op), kind.out
     if not isinstance(out, (str, torch.dtype)) or out not in OUT_WORDS:
         raise DeepGemmError(f"out: expected torch.bfloat16, torch.float32 or their names, got {out!r}")
-    return {"recipe": tuple(recipe), "d_dtype": OUT_WORDS[out], "has_c": accumulate, "arch": target.planning()}
+    options = {"d_dtype": OUT_WORDS[out], "has_c": kind.accumulate, "arch": target.planning()}
+    if name.startswith(BF16_PREFIXES):
+        if kind.recipe is not None:
+            raise DeepGemmError(f"recipe: BF16 operands have no factors, got {kind.recipe!r} for {kind.op}; leave it out")
+        a, b = name.partition("_gemm_")[2][:2] or "nt"
+        return {**options, "a_major": "mn" if a == "t" else "k", "b_major": "mn" if b == "n" else "k"}
+    recipe = DEFAULT_RECIPE if kind.recipe is None else kind.recipe
+    if not is_integers(recipe, 3):
+        raise DeepGemmError(f"recipe: expected (gran_m, gran_n, gran_k), got {recipe!r}; pass e.g. (1, 128, 128)")
+    return {**options, "recipe": tuple(recipe)}
+
+
+def family_of(options: Dict[str, Any]) -> str:
+    """The family whose planner takes these keywords, or whose config this is: only BF16 operands have majors."""
+    return "bf16_gemm" if "a_major" in options else "fp8_gemm"
 
 
 def is_integers(value: Any, count: int) -> bool:
@@ -109,9 +143,9 @@ class Groups:
             return [{"grouping": "k_grouped", "num_groups": extents(self.count, "num_groups")[0]}]
         grouping = next((word for word in ("contiguous", "masked") if name.startswith("m_") and name.endswith(word)), "dense")
         if self.psum and grouping != "contiguous":
-            raise DeepGemmError(f"use_psum_layout: only m_grouped_fp8_gemm_*_contiguous has such a layout, got {op!r}; leave it out")
-        if op_name(op) == "fp8_einsum":
-            return [{"grouping": "batched", "num_groups": extents(self.count, "num_groups")[0]}]
+            raise DeepGemmError(f"use_psum_layout: only m_grouped_*_contiguous has such a layout, got {op!r}; leave it out")
+        if op_name(op) in EXPRESSIONS:
+            return [{"num_groups": extents(self.count, "num_groups")[0]}]  # expression_options say how
         if grouping == "dense":
             return [{}]
         common = {"grouping": grouping, "num_groups": extents(self.count, "num_groups")[0]}
@@ -133,7 +167,7 @@ def op_name(op: str) -> str:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     name = BY_NAME[op].name
     if not name.startswith(COMPILABLE):
-        raise DeepGemmError(f"op: only fp8_gemm_*, fp8_einsum, m_grouped_fp8_gemm_* and k_grouped_fp8_gemm_nt_contiguous can be compiled ahead of time, got {op!r}")
+        raise DeepGemmError(f"op: only (m_grouped_)fp8_gemm_*, k_grouped_fp8_gemm_nt_contiguous, (m_grouped_)bf16_gemm_* and (fp8_)einsum can be compiled ahead of time, got {op!r}")
     return name
 
 
@@ -163,13 +197,24 @@ def head_options(op: str, head_splits: Optional[Sequence[int]]) -> Dict[str, Any
     return {"head_splits": tuple(head_splits)} if skips and head_splits is not None else {}
 
 
+def expression_options(op: str, expr: Optional[str]) -> Dict[str, Any]:
+    """The planner's keywords for an expression, which contractions have."""
+    known = EXPRESSIONS.get(op_name(op))
+    if known is None and expr is not None:
+        raise DeepGemmError(f"expr: only einsum and fp8_einsum have one, got {op!r}; leave it out")
+    if known is not None and expr not in known:
+        raise DeepGemmError(f"expr: expected one of {', '.join(map(repr, known))} for {op}, got {expr!r}; pass that of the call")
+    return {} if known is None else known[expr]
+
+
 def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: Dict[str, Any]) -> List[BreakPoint]:
     """The M at which the choice of kernel changes, for every N and K; `options` from `planning_options`."""
     first, last = m_range(m)
-    points = []
+    points, family = [], family_of(options)
+    find, plan_with = getattr(_C, f"{family}_break_points"), getattr(_C, f"plan_{family}")
     for one_n, one_k in product(extents(n, "n"), extents(k, "k")):
-        for point in _C.fp8_gemm_break_points(one_n, one_k, first, last, **options):
-            plan = _C.plan_fp8_gemm(point["m"], one_n, one_k, config=point["config"], **options)
+        for point in find(one_n, one_k, first, last, **options):
+            plan = plan_with(point["m"], one_n, one_k, config=point["config"], **options)
             points.append(BreakPoint(point["m"], one_n, one_k, point["config"], plan["config_text"], plan["text"]))
     return points
 
@@ -180,7 +225,7 @@ def build(
     """Builds the distinct kernels of `points` on `jobs` threads; calls `report(done, total, kernel)` after each."""
     sources: Dict[Tuple[str, str], str] = {}
     for point in points:
-        source = _C.print_fp8_gemm_source(point.config, target.planning())
+        source = getattr(_C, f"print_{family_of(point.config)}_source")(point.config, target.planning())
         sources.setdefault((source["entry"], source["text"]), point.config_text)
 
     def build_one(entry: str, text: str) -> BuiltKernel:
@@ -209,7 +254,7 @@ def compile(
     n: Extent,
     k: Extent,
     arch: Union[str, int, Tuple[int, int]] = "sm_90a",
-    recipe: Sequence[int] = (1, 128, 128),
+    recipe: Optional[Sequence[int]] = None,
     out: Any = torch.bfloat16,
     accumulate: bool = False,
     num_groups: int = 1,
@@ -217,6 +262,7 @@ def compile(
     alignment: Optional[int] = None,
     use_psum_layout: bool = False,
     head_splits: Optional[Sequence[int]] = None,
+    expr: Optional[str] = None,
     sm_count: int = 0,
     image: str = "cubin",
     jobs: Optional[int] = None,
@@ -228,17 +274,20 @@ def compile(
     folder can be copied to another machine.
 
     Args:
-        op: the operation, e.g. "fp8_gemm_nt" or "m_grouped_fp8_gemm_nt_masked"; layouts share their kernels.
+        op: the operation, e.g. "fp8_gemm_nt", "bf16_gemm_nn" or "m_grouped_fp8_gemm_nt_masked". FP8 layouts share their
+            kernels; BF16 ones differ by the majors that contiguous operands have in them, so operands in other strides
+            are compiled for by the layout whose majors are theirs.
         m: rows of A (of one group where they are masked), as one M or (first, last); the M at which the planner changes its choice are found, not enumerated.
         n, k: an extent, or several; every pair of them is built. k: the mean of a group's, where groups divide K.
         arch: "sm_90a", "sm_90", 90 or (9, 0).
-        recipe: (gran_m, gran_n, gran_k), as of the call.
+        recipe: (gran_m, gran_n, gran_k), as of the call, None for (1, 128, 128); BF16 has none.
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
         accumulate: for calls with `c`.
-        num_groups: G of a grouped operation; h of fp8_einsum "bhr,hdr->bhd", whose m, n, k are b, d, r.
+        num_groups: G of a grouped operation; of a contraction what its batches count, h or the b of "bmk,bnk->mn".
         expected_m: of a masked one, or with `use_psum_layout`, as of the call (0 for None); one value or several.
         alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
         use_psum_layout: for calls of a contiguous one that pass it.
+        expr: of einsum and fp8_einsum, as of the call: m and n count the letters of D that A and B have alone, k the summed one.
         head_splits: of fp8_gemm_nt_skip_head_mid, as of the call; n counts the columns of the product.
         sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
         image: "cubin", or "ptx" for an emulated driver.
@@ -255,15 +304,16 @@ def compile(
         raise DeepGemmError(f"jobs: expected a positive number of threads or None, got {jobs!r}; leave it out for one a processor")
     groups = Groups(num_groups, expected_m, alignment, use_psum_layout).planning(op)
     target = target_of(arch, sm_count, image)
-    options = planning_options(target, recipe, out, accumulate)
+    options = planning_options(target, Kind(op, recipe, out, accumulate))
     if groups[0].get("grouping") == "k_grouped":
         if options["d_dtype"] != "f32" or options["recipe"] != (1, 1, 128):
-            raise DeepGemmError(f"out: {op} writes float32 under recipe (1, 1, 128), got out={out}, recipe={tuple(recipe)}")
+            raise DeepGemmError(f"out: {op} writes float32 under recipe (1, 1, 128), got out={out}, recipe={options['recipe']}")
         k = [_C.k_grouped_planning_k(one) for one in extents(k, "k")]
-    elif groups[0].get("grouping", "batched") != "batched" and (options["d_dtype"] != "bf16" or accumulate):
+    elif "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
-    options.update(head_options(op, head_splits))
-    # C in a tensor of its own, and C that is D, run different kernels where D is FP32.
-    places = [{"c_is_d": place} for place in (False, True)] if accumulate and options["d_dtype"] == "f32" else [{}]
+    options.update(head_options(op, head_splits), **expression_options(op, expr))
+    # C in a tensor of its own, and C that is D, run different FP8 kernels where D is FP32.
+    two_places = accumulate and options["d_dtype"] == "f32" and family_of(options) == "fp8_gemm"
+    places: List[Dict[str, Any]] = [{"c_is_d": place} for place in (False, True)] if two_places else [{}]
     points = [point for group in groups for place in places for point in break_points(m, n, k, {**options, **group, **place})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

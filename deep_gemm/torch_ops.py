@@ -19,6 +19,8 @@ from . import _C
 from .fake_checks import (
     check_bf16_gemm,
     check_fp8_gemm,
+    check_m_grouped_bf16_contiguous,
+    check_m_grouped_bf16_masked,
     check_m_grouped_contiguous,
     check_m_grouped_masked,
     expect_kinds,
@@ -206,3 +208,38 @@ def call_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Ten
     expect_tensor_kinds({"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}, compiled_dims)
     accumulate = c is d
     _BF16_GEMM[layout](a, b, d, None if accumulate else c, accumulate, compiled_dims)
+
+
+_BF16_CONTIGUOUS_SCHEMA = (
+    "(Tensor a, Tensor b, Tensor(a!) d, Tensor grouped_layout, str compiled_dims, bool use_psum_layout, "
+    "bool ensure_zero_padding, SymInt? expected_m_for_psum_layout, int alignment) -> ()"
+)
+_BF16_MASKED_SCHEMA = "(Tensor a, Tensor b, Tensor(a!) d, Tensor masked_m, SymInt expected_m, str compiled_dims) -> ()"
+
+
+def _register_m_grouped_bf16(form: str, schema: str, check: Callable[..., None]) -> Any:
+    """Defines `m_grouped_bf16_gemm_<form>`, whose arguments are the binding's."""
+    name = f"m_grouped_bf16_gemm_{form}"
+    launch = getattr(_C, name)
+
+    def run(*arguments: Any) -> None:
+        launch(*arguments)
+
+    return _register(name, schema, run, check)
+
+
+_M_GROUPED_BF16 = {
+    f"{layout}_contiguous": _register_m_grouped_bf16(
+        f"{layout}_contiguous", _BF16_CONTIGUOUS_SCHEMA, partial(check_m_grouped_bf16_contiguous, layout)
+    )
+    for layout in ("nt", "nn")
+}
+_M_GROUPED_BF16["nt_masked"] = _register_m_grouped_bf16("nt_masked", _BF16_MASKED_SCHEMA, check_m_grouped_bf16_masked)
+
+
+def call_m_grouped_bf16(form: str, *arguments: Any) -> None:
+    """Calls the operator `m_grouped_bf16_gemm_<form>` with the arguments of the binding of that name."""
+    masked = "masked" in form
+    tensors = dict(zip(("a", "b", "d", "masked_m" if masked else "grouped_layout"), arguments))
+    expect_tensor_kinds(tensors, arguments[5 if masked else 4])
+    _M_GROUPED_BF16[form](*arguments)

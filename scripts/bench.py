@@ -1,19 +1,20 @@
 """Kernel time of this library beside the vendor's, over a file of shapes, as JSON.
 
-    python scripts/bench.py                                # docs/benchmarks/fp8_dense.json
-    python scripts/bench.py --m 128 --rounds 100 --out -   # a part of it, to the terminal
-    python scripts/bench.py --baseline other.csv           # with another library's ratio beside ours
+    python scripts/bench.py                                       # docs/benchmarks/fp8_dense.json
+    python scripts/bench.py --shapes scripts/shapes/bf16_dense.json
+    python scripts/bench.py --m 128 --rounds 100 --out -          # a part of it, to the terminal
+    python scripts/bench.py --baseline other.csv                  # with another library's times beside ours
     python scripts/bench.py --readme docs/benchmarks/fp8_dense.json
 
-Operands are quantised from normal noise, L2 is flushed before every launch, the contenders alternate, and a time is the
-median over the rounds of the kernel time that the profiler saw. The reference is `torch._scaled_mm` with one factor a tensor
-and BF16 out, which does less work: it has no block factors. Ratios compare only within one run.
+Operands are normal noise, quantised where they are FP8. L2 is flushed before every launch, the contenders alternate, and a
+time is the median over the rounds of the kernel time that the profiler saw. References: for FP8 `torch._scaled_mm` with one
+factor a tensor and BF16 out, which does less work, for it has no block factors; for BF16 `torch.matmul` (`torch.addmm` where
+C is added), for FP32 out the same with `out_dtype`. Ratios compare only within one run.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import json
 import math
@@ -22,119 +23,42 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 import torch
 
 import deep_gemm
 from deep_gemm.cli.timing import kernel_times
-from deep_gemm.testing import calc_diff
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import planners  # noqa: E402
 from bench_readme import update_readme  # noqa: E402
+from dense_problems import Baseline, Case, contenders, make_operands, read_baseline, read_cases  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 SHAPES = ROOT / "scripts" / "shapes" / "fp8_dense.json"
-BYTES_PER_US, FLOP_PER_US, LAUNCH_US = 4.2e6, 1.5e9, 2.0  # ceilings of an H200, for the floor column
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row: an operation, its recipe and output, and a shape."""
-
-    op: str
-    recipe: Tuple[int, int, int]
-    out: str
-    accumulate: bool
-    m: int
-    n: int
-    k: int
-
-    def floor_us(self) -> float:
-        """The time below which no kernel of this shape can go: memory or math, plus a launch."""
-        out_bytes = getattr(torch, self.out).itemsize * (2 if self.accumulate else 1)
-        moved = (self.m + self.n) * self.k + self.m * self.n * out_bytes
-        return max(moved / BYTES_PER_US, 2 * self.m * self.n * self.k / FLOP_PER_US) + LAUNCH_US
-
-    def baseline_key(self) -> Tuple[Any, ...]:
-        """How a baseline file names this row."""
-        scaling = "1D2D" if self.recipe[1] == 128 else "1D1D"
-        out = {"bfloat16": "BF16", "float32": "FP32"}[self.out]
-        return ("dense", "fp8", scaling, "NT", out, int(self.accumulate), self.m, self.n, self.k)
-
-
-@dataclass
-class Operands:
-    """The tensors of one case."""
-
-    a: Tuple[torch.Tensor, torch.Tensor]
-    b: Tuple[torch.Tensor, torch.Tensor]
-    d: torch.Tensor
-
-
-def read_cases(path: Path, wanted_m: Optional[List[int]]) -> List[Case]:
-    """The rows of a shape file, cut to `wanted_m` if given."""
-    cases = []
-    for group in json.loads(path.read_text())["cases"]:
-        for m in group["m"]:
-            for n, k in group["nk"]:
-                if not wanted_m or m in wanted_m:
-                    head = (group["op"], tuple(group["recipe"]), group["out"], group["accumulate"])
-                    cases.append(Case(*head, m, n, k))
-    return cases
-
-
-def make_operands(case: Case) -> Operands:
-    """Normal noise, quantised as the recipe says; factors of A in the layout the kernel reads best."""
-    torch.manual_seed(0)
-    x = torch.randn(case.m, case.k, device="cuda", dtype=torch.bfloat16)
-    y = torch.randn(case.n, case.k, device="cuda", dtype=torch.bfloat16)
-    data, factors = deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False)
-    a = (data, deep_gemm.get_mn_major_tma_aligned_tensor(factors))
-    cast = deep_gemm.per_block_cast_to_fp8 if case.recipe[1] == 128 else deep_gemm.per_token_cast_to_fp8
-    data, factors = cast(y, use_ue8m0=False)
-    b = (data, factors if case.recipe[1] == 128 else deep_gemm.get_mn_major_tma_aligned_tensor(factors))
-    d = torch.zeros(case.m, case.n, device="cuda", dtype=getattr(torch, case.out))
-    check_accuracy(case, Operands(a, b, d), x.double() @ y.double().t())
-    return Operands(a, b, d)
-
-
-def check_accuracy(case: Case, operands: Operands, exact: torch.Tensor) -> None:
-    """A wrong kernel has no speed: refuses to time one whose error FP8 does not explain."""
-    deep_gemm.fp8_gemm_nt(operands.a, operands.b, operands.d, recipe=case.recipe)
-    diff = float(calc_diff(operands.d, exact))
-    if not diff < 1e-3:
-        raise RuntimeError(f"{case}: difference {diff:.2e} to the product of the inputs, expected below 1e-3")
-
-
-def contenders(case: Case, operands: Operands) -> Dict[str, Callable[[], object]]:
-    """name -> call. Ours, and the vendor's product of the same extents."""
-    a, b, d = operands.a, operands.b, operands.d
-    c = d if case.accumulate else None
-    one = torch.ones((), device="cuda")
-
-    def ours() -> None:
-        deep_gemm.fp8_gemm_nt(a, b, d, c=c, recipe=case.recipe)
-
-    def vendor() -> torch.Tensor:
-        return torch._scaled_mm(a[0], b[0].t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
-
-    return {"deep_gemm": ours, "vendor": vendor}
+REFERENCES = {
+    "fp8": "torch._scaled_mm, one factor a tensor, BF16 out",
+    "bf16": "torch.matmul; torch.addmm where C is added; with out_dtype where D is FP32",
+}
 
 
 def measure(case: Case, rounds: int) -> Dict[str, Any]:
     """The JSON row of one case."""
     samples = kernel_times(contenders(case, make_operands(case)), rounds)
-    ours, vendor = (statistics.median(samples[name]) for name in ("deep_gemm", "vendor"))
-    return {
-        "op": case.op, "recipe": list(case.recipe), "out": case.out, "accumulate": case.accumulate,
-        "m": case.m, "n": case.n, "k": case.k,
-        "us": round(ours, 2), "vendor_us": round(vendor, 2), "ratio": round(vendor / ours, 3),
+    ours = statistics.median(samples["deep_gemm"])
+    row = {
+        "op": case.op, "out": case.out, "accumulate": case.accumulate,
+        **({"recipe": list(case.recipe)} if case.recipe else {}),
+        "m": case.m, "n": case.n, "k": case.k, "us": round(ours, 2),
         "best_us": round(min(samples["deep_gemm"]), 2), "floor_us": round(case.floor_us(), 1),
         "tflops": round(2 * case.m * case.n * case.k / ours / 1e6, 1),
     }  # fmt: skip
+    if "vendor" in samples:
+        vendor = statistics.median(samples["vendor"])
+        row.update(vendor_us=round(vendor, 2), ratio=round(vendor / ours, 3))
+    return row
 
 
 def host_time_us(call: Callable[[], object], batch: int = 200, batches: int = 30) -> float:
@@ -149,25 +73,12 @@ def host_time_us(call: Callable[[], object], batch: int = 200, batches: int = 30
     return statistics.median(times)
 
 
-def measure_host() -> Dict[str, float]:
+def measure_host(dtype: str) -> Dict[str, float]:
     """Host microseconds of a small call: ours and the vendor's."""
-    case = Case("fp8_gemm_nt", (1, 128, 128), "bfloat16", False, 64, 576, 512)
+    recipe = (1, 128, 128) if dtype == "fp8" else None
+    case = Case(f"{dtype}_gemm_nt", "bfloat16", False, 64, 576, 512, recipe)
     calls = contenders(case, make_operands(case))
     return {name: round(host_time_us(call), 2) for name, call in calls.items()}
-
-
-def read_baseline(path: Optional[Path]) -> Dict[Tuple[Any, ...], float]:
-    """row key -> ratio to the vendor's library, from a CSV whose last column is that ratio."""
-    if path is None:
-        return {}
-    ratios = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            words = tuple(row[name] for name in ("op", "dtype", "recipe", "layout", "out"))
-            if row["m"] and row["speed_vs_cublaslt_same_run"]:
-                numbers = tuple(int(row[name]) for name in ("accumulate", "m", "n", "k"))
-                ratios[words + numbers] = float(row["speed_vs_cublaslt_same_run"])
-    return ratios
 
 
 def driver_version() -> str:
@@ -179,7 +90,7 @@ def driver_version() -> str:
         return "unknown"
 
 
-def environment(shapes: Path) -> Dict[str, Any]:
+def environment(shapes: Path, reference: str) -> Dict[str, Any]:
     """What the numbers depend on."""
     properties = torch.cuda.get_device_properties(0)
     return {
@@ -194,41 +105,59 @@ def environment(shapes: Path) -> Dict[str, Any]:
         "command": shlex.join(["python", *sys.argv]),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "method": "profiler kernel time, median, L2 flushed before each launch, contenders alternated",
-        "reference": "torch._scaled_mm, one factor a tensor, BF16 out",
+        "reference": reference,
     }
 
 
-def geomeans(rows: Iterable[Dict[str, Any]]) -> Dict[str, float]:
-    """Geometric mean of the ratio, for every recipe, output and M."""
+def geomeans(cases: Iterable[Case], rows: Iterable[Dict[str, Any]]) -> Dict[str, float]:
+    """Geometric mean of the ratio, for every kind of row and M, of all rows, and of those that the baseline has."""
     groups: Dict[str, List[float]] = {}
-    for row in rows:
-        scaling = "x".join(map(str, row["recipe"]))
-        groups.setdefault(f"{scaling} {row['out']} M={row['m']}", []).append(row["ratio"])
+    for case, row in zip(cases, rows):
+        if "ratio" not in row:
+            continue
+        keys = [f"{case.kind()} M={case.m}", "all rows"] + ["rows of the baseline"] * ("baseline_us" in row)
+        for key in keys:
+            groups.setdefault(key, []).append(row["ratio"])
     return {key: round(math.exp(statistics.mean(map(math.log, ratios))), 3) for key, ratios in groups.items()}
 
 
-def print_row(row: Dict[str, Any]) -> None:
-    """One line for the terminal."""
-    shape = f"{row['m']:5d} {row['n']:6d} {row['k']:6d}  {'x'.join(map(str, row['recipe'])):9} {row['out']:8}"
-    baseline = f"  baseline {row['baseline_ratio']:.2f}x" if "baseline_ratio" in row else ""
-    times = f"{row['us']:8.2f} us  vendor {row['vendor_us']:8.2f} us  floor {row['floor_us']:6.1f} us"
-    print(f"{shape} {times}  {row['tflops']:7.1f} TFLOPS  {row['ratio']:.3f}x{baseline}", file=sys.stderr, flush=True)
+def add_baseline(row: Dict[str, Any], baseline: Optional[Baseline]) -> None:
+    """Sets another library's figures beside ours."""
+    if baseline is None:
+        return
+    row["baseline_us"] = baseline.us
+    if baseline.ratio is not None:
+        row["baseline_ratio"] = baseline.ratio
+
+
+def line_of(case: Case, row: Dict[str, Any]) -> str:
+    """One row for the terminal."""
+    vendor = f"vendor {row['vendor_us']:8.2f} us {row['ratio']:.3f}x" if "ratio" in row else f"{'no vendor':25}"
+    baseline = f"  baseline {row['baseline_us']:8.1f} us" if "baseline_us" in row else ""
+    baseline += f" {row['baseline_ratio']:.2f}x" if "baseline_ratio" in row else ""
+    shape = f"{case.m:6d} {case.n:6d} {case.k:6d}  {case.kind():20}"
+    return f"{shape} {row['us']:9.2f} us {row['tflops']:7.1f} TFLOPS  floor {row['floor_us']:7.1f} us  {vendor}{baseline}"
 
 
 def run(arguments: argparse.Namespace) -> Dict[str, Any]:
     """Measures every case of the shape file."""
-    baseline = read_baseline(arguments.baseline)
-    rows = []
-    for case in read_cases(arguments.shapes, arguments.m):
+    baseline, rows = read_baseline(arguments.baseline), []
+    cases = read_cases(arguments.shapes, arguments.m)
+    if not cases:
+        raise SystemExit(f"{arguments.shapes}: no rows of M {arguments.m}")
+    arch = planners.current_arch()
+    planners.build(((case.dtype, planners.pick(case.shape(), arch)["config"]) for case in cases), arch, arguments.jobs)
+    for case in cases:
         row = measure(case, arguments.rounds)
-        if case.baseline_key() in baseline:
-            row["baseline_ratio"] = baseline[case.baseline_key()]
-        print_row(row)
+        add_baseline(row, baseline.get(case.baseline_key()))
+        print(line_of(case, row), file=sys.stderr, flush=True)
         rows.append(row)
+        torch.cuda.empty_cache()
+    dtype = cases[0].dtype
     named = {"baseline": arguments.baseline.stem} if baseline else {}
-    report = {**environment(arguments.shapes), **named, "host_us": measure_host(), "geomean": geomeans(rows), "rows": rows}
-    print(json.dumps({"host_us": report["host_us"], "geomean": report["geomean"]}, indent=2), file=sys.stderr)
-    return report
+    figures = {"host_us": measure_host(dtype), "geomean": geomeans(cases, rows)}
+    print(json.dumps(figures, indent=2), file=sys.stderr)
+    return {**environment(arguments.shapes, REFERENCES[dtype]), **named, **figures, "rows": rows}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -237,7 +166,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--shapes", type=Path, default=SHAPES, help="shape file (default: %(default)s)")
     parser.add_argument("--m", type=int, action="append", help="only this M; may be repeated")
     parser.add_argument("--rounds", type=int, default=30, help="measured launches of each (default: %(default)s)")
-    parser.add_argument("--baseline", type=Path, help="CSV of another library's ratios to the same reference")
+    parser.add_argument("--baseline", type=Path, help="CSV of another library's times and ratios to the same reference")
+    parser.add_argument("--jobs", type=int, default=planners.default_jobs(), help="threads that compile (default: %(default)s)")
     parser.add_argument("--out", default="", help="JSON file, - for the terminal (default: docs/benchmarks/<name>.json)")
     parser.add_argument("--readme", type=Path, nargs="+", help="rewrite README.md's table from these JSON files, and stop")
     return parser.parse_args()

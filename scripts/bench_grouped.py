@@ -1,199 +1,133 @@
-"""Kernel time of the FP8 GEMMs grouped along M, over a file of shapes, as JSON.
+"""Kernel time of the GEMMs grouped along M, FP8 and BF16, over a file of shapes, as JSON.
 
-    python scripts/bench_grouped.py                         # all rows, to the terminal
-    python scripts/bench_grouped.py --only masked --baseline other.csv --out fp8_grouped.json
+    python scripts/bench_grouped.py --baseline other.csv --out docs/benchmarks/m_grouped.json
+    python scripts/bench_grouped.py --dtype fp8 --only masked --only psum --rounds 30
 
-Operands, L2 and times as in `bench.py`. Rows of a contiguous group and counts of a masked one are drawn from 0.7 to 1.3 of
-their mean. TFLOPS count all M rows of a contiguous problem, and the wanted rows of a masked one. There is no vendor's
-product to set beside them; --baseline takes another library's microseconds, which compare only on the same device.
+Operands, L2 and times as in `bench.py`; every round also runs a dense FP8 GEMM of 4096 x 4096 x 7168, whose speed says what
+clock the row had. TFLOPS count all M rows of a contiguous problem, and the wanted rows of a masked one, also where its groups
+lie in one matrix (psum). There is no vendor's product to set beside them; --baseline takes another library's microseconds,
+which compare only on the same device.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import statistics
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-import deep_gemm
 from deep_gemm.cli.timing import kernel_times
-from deep_gemm.testing import calc_diff
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import bench  # noqa: E402
+import dense_problems  # noqa: E402
+import planners  # noqa: E402
+from grouped_problems import DTYPES, KINDS, Case, Problem, Timed, places_of, read_baseline, read_cases, row_counts  # noqa: E402
+from grouped_problems import shape, supported  # noqa: E402
 
-SHAPES = bench.ROOT / "scripts" / "shapes" / "fp8_grouped.json"
+SHAPES = bench.ROOT / "scripts" / "shapes" / "m_grouped.json"
+DENSE = dense_problems.Case("fp8_gemm_nt", "bfloat16", False, 4096, 4096, 7168, (1, 128, 128))
+WARMUPS = 3
 
-
-@dataclass(frozen=True)
-class Case:
-    """One row. `m`: all rows of a contiguous problem, the room of a masked group. `expected_m` 0: contiguous."""
-
-    groups: int
-    m: int
-    n: int
-    k: int
-    expected_m: int = 0
-
-    def baseline_key(self) -> Tuple[Any, ...]:
-        """How a baseline file names this row."""
-        kind = "m_grouped_masked" if self.expected_m else "m_grouped_contiguous"
-        return (kind, self.groups, 0 if self.expected_m else self.m, self.n, self.k, self.expected_m)
-
-    def floor_us(self, rows: int) -> float:
-        """The time below which no kernel of this shape can go: memory or math, plus a launch."""
-        moved = (rows + self.groups * self.n) * self.k + rows * self.n * 2
-        return max(moved / bench.BYTES_PER_US, 2 * rows * self.n * self.k / bench.FLOP_PER_US) + bench.LAUNCH_US
+Row = Dict[str, Any]
 
 
-@dataclass
-class Problem:
-    """A call to time, the rows it computes, and the error of its result."""
-
-    call: Callable[[], None]
-    rows: int
-    diff: float
+def kinds_of(case: Case, only: Optional[List[str]]) -> List[str]:
+    """The groupings a case is measured by: its own layout and ends, of those asked for that run here."""
+    return [kind for kind in (case.kind, "psum") if kind in (only or KINDS) and supported(case, kind)]
 
 
-def read_cases(path: Path, only: Optional[str]) -> List[Case]:
-    """The rows of a shape file, of one grouping if asked."""
-    shapes = json.loads(path.read_text())
-    cases = [Case(**row) for row in shapes["contiguous"]] if only != "masked" else []
-    for row in shapes["masked"] if only != "contiguous" else []:
-        cases += [Case(row["groups"], row["m"], n, k, row["expected_m"]) for n, k in row["nk"]]
-    return cases
+def tflops(rows: int, n: int, k: int, us: float) -> float:
+    """10^12 operations a second."""
+    return round(2 * rows * n * k / us / 1e6, 1)
 
 
-def spread(mean: int, count: int, generator: torch.Generator) -> List[int]:
-    """`count` integers between 0.7 and 1.3 of `mean`."""
-    return [int(mean * (0.7 + 0.6 * float(x))) for x in torch.rand(count, generator=generator)]
-
-
-def group_blocks(case: Case, alignment: int, generator: torch.Generator) -> List[int]:
-    """Aligned blocks of each contiguous group, M in all."""
-    total = case.m // alignment
-    blocks = [max(1, rows // alignment) for rows in spread(case.m // case.groups, case.groups, generator)]
-    blocks[-1] += total - sum(blocks)
-    if blocks[-1] < 1:  # what was drawn is too much: shared out evenly
-        blocks = [total * (g + 1) // case.groups - total * g // case.groups for g in range(case.groups)]
-    return blocks
-
-
-def make_weights(case: Case) -> Tuple[Tuple[torch.Tensor, torch.Tensor], List[torch.Tensor]]:
-    """(quantised experts, what they were)."""
-    exact = [torch.randn(case.n, case.k, device="cuda", dtype=torch.bfloat16) for _ in range(case.groups)]
-    pairs = [deep_gemm.per_block_cast_to_fp8(weight, use_ue8m0=False) for weight in exact]
-    data = torch.stack([data.view(torch.uint8) for data, _ in pairs]).view(torch.float8_e4m3fn)
-    return (data, torch.stack([factors for _, factors in pairs])), exact
-
-
-def contiguous(case: Case, generator: torch.Generator) -> Problem:
-    """A contiguous problem; the first rows of each group are compared with the product of the inputs."""
-    alignment = deep_gemm.get_mk_alignment_for_contiguous_layout()
-    x = torch.randn(case.m, case.k, device="cuda", dtype=torch.bfloat16)
-    layout = torch.full((case.m,), -1, dtype=torch.int32)
-    starts, start = [], 0
-    for group, blocks in enumerate(group_blocks(case, alignment, generator)):
-        layout[start : start + blocks * alignment - int(torch.randint(0, alignment, (1,), generator=generator))] = group
-        starts.append(start)
-        start += blocks * alignment
-    layout = layout.cuda()
-    data, factors = deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False)
-    a, (b, exact) = (data, deep_gemm.get_mn_major_tma_aligned_tensor(factors)), make_weights(case)
-    d = torch.empty(case.m, case.n, device="cuda", dtype=torch.bfloat16)
-
-    def call() -> None:
-        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(a, b, d, layout)
-
-    call()
-    diffs = [float(calc_diff(d[s], exact[g].float() @ x[s].float())) for g, s in enumerate(starts)]
-    return Problem(call, case.m, max(diffs))
-
-
-def masked(case: Case, generator: torch.Generator) -> Problem:
-    """A masked problem; the wanted rows of each group are compared with the product of the inputs."""
-    counts = spread(case.expected_m, case.groups, generator)
-    masked_m = torch.tensor(counts, dtype=torch.int32, device="cuda")
-    x = torch.randn(case.groups * case.m, case.k, device="cuda", dtype=torch.bfloat16)
-    data, factors = deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False)
-    factors = deep_gemm.get_mn_major_tma_aligned_tensor(factors.view(case.groups, case.m, -1))
-    a, (b, exact) = (data.view(case.groups, case.m, case.k), factors), make_weights(case)
-    d = torch.empty(case.groups, case.m, case.n, device="cuda", dtype=torch.bfloat16)
-
-    def call() -> None:
-        deep_gemm.m_grouped_fp8_gemm_nt_masked(a, b, d, masked_m, case.expected_m)
-
-    call()
-    x = x.view(case.groups, case.m, case.k)
-    diffs = [float(calc_diff(d[g, :c], x[g, :c].float() @ exact[g].float().t())) for g, c in enumerate(counts)]
-    return Problem(call, sum(counts), max(diffs))
-
-
-def measure(case: Case, rounds: int) -> Dict[str, Any]:
-    """The JSON row of one case. A wrong kernel has no speed: it is refused."""
-    torch.manual_seed(0)
-    problem = (masked if case.expected_m else contiguous)(case, torch.Generator().manual_seed(0))
-    if not problem.diff < 1e-3:
-        raise RuntimeError(f"{case}: difference {problem.diff:.2e} to the product of the inputs, expected below 1e-3")
-    times = kernel_times({"deep_gemm": problem.call}, rounds)["deep_gemm"]
+def row_of(case: Case, kind: str, timed: Timed, times: List[float], dense_us: float) -> Row:
+    """The JSON row of one call."""
     us = statistics.median(times)
     return {
-        "op": "m_grouped_fp8_gemm_nt_masked" if case.expected_m else "m_grouped_fp8_gemm_nt_contiguous",
-        **asdict(case), "rows": problem.rows, "us": round(us, 2), "best_us": round(min(times), 2),
-        "floor_us": round(case.floor_us(problem.rows), 1),
-        "tflops": round(2 * problem.rows * case.n * case.k / us / 1e6, 1),
+        "op": case.op(kind), "kind": kind, **asdict(case), "rows": timed.rows, "us": round(us, 2),
+        "best_us": round(min(times), 2), "floor_us": round(case.floor_us(timed.rows), 1),
+        "tflops": tflops(timed.rows, case.n, case.k, us),
+        "dense_tflops": tflops(DENSE.m, DENSE.n, DENSE.k, dense_us),
     }  # fmt: skip
 
 
-def read_baseline(path: Optional[Path]) -> Dict[Tuple[Any, ...], float]:
-    """row key -> microseconds, of the FP8 rows without psum."""
-    if path is None:
-        return {}
-    found = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["dtype"] == "fp8" and row["op"].startswith("m_grouped") and row["psum"] == "0":
-                numbers = tuple(int(row[name] or 0) for name in ("groups", "m", "n", "k", "expected_m"))
-                found[(row["op"], *numbers)] = float(row["us"])
-    return found
+def measure(case: Case, kinds: List[str], rounds: int, dense: dense_problems.Call) -> List[Row]:
+    """The JSON rows of one case, a call beside the other and beside the dense GEMM."""
+    problem = Problem(case)
+    calls = {kind: problem.timed(kind) for kind in kinds}
+    samples = kernel_times({"dense": dense, **{kind: timed.call for kind, timed in calls.items()}}, rounds, WARMUPS)
+    dense_us = statistics.median(samples["dense"])
+    return [row_of(case, kind, timed, samples[kind], dense_us) for kind, timed in calls.items()]
+
+
+def planned_shapes(cases: List[Tuple[Case, List[str]]]) -> List[planners.Shape]:
+    """What the planner chooses for in this run, the dense GEMM first."""
+    shapes = [DENSE.shape()]
+    for case, kinds in cases:
+        shapes += [shape(case, kind, case.m if kind == "masked" else places_of(row_counts(case)).rows) for kind in kinds]
+    return shapes
+
+
+def line_of(row: Row) -> str:
+    """One row for the terminal."""
+    rows = f"{row['expected_m'] or row['m']:6d}"
+    head = f"{row['dtype']:4} {row['layout']} {row['kind']:10} {row['groups']:2d} x {rows} {row['n']:5d} {row['k']:5d}"
+    times = f"{row['us']:8.1f} us {row['tflops']:7.1f} TFLOPS  floor {row['floor_us']:7.1f} us  dense {row['dense_tflops']:6.0f}"
+    if "baseline_us" not in row:
+        return f"{head} {times}"
+    return f"{head} {times}  baseline {row['baseline_us']:6.0f} us {row['baseline_us'] / row['us']:.3f}x"
 
 
 def run(arguments: argparse.Namespace) -> Dict[str, Any]:
     """Measures every case, printing as it goes."""
+    every = [(case, kinds_of(case, arguments.only)) for case in read_cases(arguments.shapes, arguments.dtype)]
+    cases = [(case, kinds) for case, kinds in every if kinds]
     baseline, rows = read_baseline(arguments.baseline), []
-    for case in read_cases(arguments.shapes, arguments.only):
-        row = measure(case, arguments.rounds)
-        if case.baseline_key() in baseline:
-            row["baseline_us"] = baseline[case.baseline_key()]
-        rows.append(row)
-        print(json.dumps(row), file=sys.stderr, flush=True)
+    arch = planners.current_arch()
+    planners.build(((s.family, planners.pick(s, arch)["config"]) for s in planned_shapes(cases)), arch, arguments.jobs)
+    dense = dense_problems.contenders(DENSE, dense_problems.make_operands(DENSE))["deep_gemm"]
+    for case, kinds in cases:
+        for row in measure(case, kinds, arguments.rounds, dense):
+            key = case.baseline_key(row["kind"])
+            if key in baseline:
+                row["baseline_us"] = baseline[key]
+            rows.append(row)
+            print(line_of(row), file=sys.stderr, flush=True)
         torch.cuda.empty_cache()
-    return {**bench.environment(arguments.shapes), "reference": "none", "rows": rows}
+    named = {"baseline": arguments.baseline.stem} if baseline else {}
+    return {**bench.environment(arguments.shapes, "none"), **named, "rows": rows}
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The options of this script."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shapes", type=Path, default=SHAPES, help="shape file (default: %(default)s)")
+    parser.add_argument("--dtype", choices=DTYPES, help="only operands of this format")
+    parser.add_argument("--only", choices=KINDS, action="append", help="only this grouping; may be repeated")
+    parser.add_argument("--rounds", type=int, default=9, help="measured launches of each (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=planners.default_jobs(), help="threads that compile (default: %(default)s)")
+    parser.add_argument("--baseline", type=Path, help="CSV of another library's microseconds")
+    parser.add_argument("--out", type=Path, help="JSON file (default: none)")
+    return parser.parse_args()
 
 
 def main() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shapes", type=Path, default=SHAPES, help="shape file (default: %(default)s)")
-    parser.add_argument("--only", choices=("contiguous", "masked"), help="only this grouping")
-    parser.add_argument("--rounds", type=int, default=30, help="measured launches of each (default: %(default)s)")
-    parser.add_argument("--baseline", type=Path, help="CSV of another library's microseconds")
-    parser.add_argument("--out", type=Path, help="JSON file (default: the terminal)")
-    arguments = parser.parse_args()
+    """Benches, and writes the JSON where it is wanted."""
+    arguments = parse_arguments()
     if not torch.cuda.is_available():
         print("No GPU here: nothing to time.")
         return 0
     report = json.dumps(run(arguments), indent=2) + "\n"
     if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(report)
-    else:
-        print(report)
     return 0
 
 

@@ -8,39 +8,48 @@ from typing import Any, Dict, List
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 
-def cell(row: Dict[str, Any]) -> List[str]:
-    """The columns of one row."""
-    kind = f"{tuple(row['recipe'])} {row['out']}{', accumulate' if row['accumulate'] else ''}"
-    baseline = f"{row['baseline_ratio']:.2f}x" if "baseline_ratio" in row else ""
-    return [
-        kind,
-        str(row["m"]),
-        f"{row['n']} x {row['k']}",
-        f"{row['us']:.1f}",
-        f"{row['vendor_us']:.1f}",
-        f"{row['tflops']:.0f}",
-        f"{row['ratio']:.2f}x",
-        baseline,
-    ]
+def shown(row: Dict[str, Any], name: str, decimals: int, unit: str = "") -> str:
+    """A figure of a row, or nothing where the row has none."""
+    return f"{row[name]:.{decimals}f}{unit}" if name in row else ""
+
+
+def dense_cells(row: Dict[str, Any]) -> List[str]:
+    """The columns of a dense row."""
+    head = tuple(row["recipe"]) if "recipe" in row else row["op"].rpartition("_")[2]
+    kind = f"{head} {row['out']}{', accumulate' if row['accumulate'] else ''}"
+    shape = [kind, str(row["m"]), f"{row['n']} x {row['k']}"]
+    figures = [shown(row, "us", 1), shown(row, "vendor_us", 1), shown(row, "tflops", 0), shown(row, "ratio", 2, "x")]
+    return shape + figures + [shown(row, "baseline_ratio", 2, "x")]
+
+
+def grouped_cells(row: Dict[str, Any]) -> List[str]:
+    """The columns of a grouped row."""
+    rows = f"{row['groups']} x about {row['expected_m']}" if row["expected_m"] else f"{row['groups']} in {row['m']}"
+    figures = [shown(row, "us", 1), shown(row, "tflops", 0), shown(row, "dense_tflops", 0), shown(row, "baseline_us", 0)]
+    return [f"{row['dtype']} {row['layout']} {row['kind']}", rows, f"{row['n']} x {row['k']}", *figures]
 
 
 def table(report: Dict[str, Any]) -> List[str]:
     """The Markdown of one report: where it comes from, the host time, the rows."""
-    head = ["recipe, D", "M", "N x K", "us", "vendor us", "TFLOPS", "speed to vendor", report.get("baseline", "baseline")]
-    host = ", ".join(f"{name} {value} us" for name, value in report["host_us"].items())
+    baseline = report.get("baseline", "baseline")
+    grouped = "kind" in report["rows"][0]
+    if grouped:
+        head = ["operands, layout", "groups", "N x K", "us", "TFLOPS", "TFLOPS of a dense FP8 GEMM beside it", f"{baseline}, us"]
+    else:
+        head = ["recipe or layout, D", "M", "N x K", "us", "vendor us", "TFLOPS", "speed to vendor", baseline]
     lines = [
         f"### {report['title']}",
         "",
         f"{report['device']}, driver {report['driver']}, CUDA {report['cuda']}, PyTorch {report['torch']}, {report['date']}.",
         f"Vendor: {report['reference']}. {report['method'].capitalize()}.",
-        f"Host time of a call: {host}. Command: `{report['command']}`.",
-        "",
-        "| " + " | ".join(head) + " |",
-        "|" + "--|" * len(head),
+        f"Command: `{report['command']}`.",
     ]
-    lines += ["| " + " | ".join(cell(row)) + " |" for row in report["rows"]]
-    means = ", ".join(f"{key}: {value:.2f}x" for key, value in report["geomean"].items())
-    return [*lines, "", f"Geometric means of the speed to the vendor: {means}.", ""]
+    if "host_us" in report:
+        lines.append("Host time of a call: " + ", ".join(f"{name} {value} us" for name, value in report["host_us"].items()) + ".")
+    lines += ["", "| " + " | ".join(head) + " |", "|" + "--|" * len(head)]
+    lines += ["| " + " | ".join((grouped_cells if grouped else dense_cells)(row)) + " |" for row in report["rows"]]
+    means = ", ".join(f"{key}: {value:.2f}x" for key, value in report.get("geomean", {}).items())
+    return [*lines, "", *([f"Geometric means of the speed to the vendor: {means}.", ""] if means else [])]
 
 
 def update_readme(readme: Path, reports: List[Dict[str, Any]]) -> None:

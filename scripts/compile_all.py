@@ -68,9 +68,10 @@ def golden_plans() -> list[dict]:
         for row in json.loads(table.read_text()):
             options = {key: row[key] for key in ("recipe", "d_dtype", "has_c", "config")}
             plans.append(_C.plan_fp8_gemm(row["m"], row["n"], row["k"], **options))
-    for row in json.loads((GOLDEN / "sm90_bf16_gemm.json").read_text()):
-        options = {key: row[key] for key in ("a_major", "b_major", "d_dtype", "has_c", "config")}
-        plans.append(_C.plan_bf16_gemm(row["m"], row["n"], row["k"], **options))
+    for table in sorted(GOLDEN.glob("*bf16_gemm.json")):
+        for row in json.loads(table.read_text()):
+            options = {key: row[key] for key in row if key not in ("m", "n", "k", "grid", "raster")}
+            plans.append(_C.plan_bf16_gemm(row["m"], row["n"], row["k"], **options))
     return plans
 
 
@@ -94,6 +95,7 @@ BF16_KINDS = (
     {"d_dtype": "bf16", "grouping": "batched", "num_groups": 8},
     {"d_dtype": "f32", "has_c": True, "grouping": "batch_sum", "num_groups": 8},
 )
+BF16_GROUPED_KINDS = tuple(kind for kind in KINDS if kind.get("grouping", "batched") != "batched")
 
 
 def every_candidate() -> list[dict]:
@@ -108,7 +110,8 @@ def every_candidate() -> list[dict]:
     plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     feasible = _C.plans_bf16_gemm(*LARGE, a_major="mn", b_major="mn", **K_GROUPED)
     plans += [plan for plan in feasible if plan["cluster"] == 1]
-    for shape, a_major, b_major, kind in itertools.product((LARGE, RAGGED), ("k", "mn"), ("k", "mn"), BF16_KINDS):
+    majors = [*itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS), *itertools.product(("k",), ("k", "mn"), BF16_GROUPED_KINDS)]
+    for shape, (a_major, b_major, kind) in itertools.product((LARGE, RAGGED), majors):
         feasible = _C.plans_bf16_gemm(*shape, a_major=a_major, b_major=b_major, **kind)
         plans += [plan for plan in feasible if plan["cluster"] == 1]
     return plans

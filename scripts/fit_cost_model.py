@@ -1,12 +1,14 @@
-"""How good the cost model's picks are, against measurements.
+"""How good the cost models' picks are, against measurements.
 
 Usage: python scripts/fit_cost_model.py MEASURED.json|.csv [--worst N] [--set NAME=VALUE ...] [--limits]
 
 Each row of the file is one measurement: m, n, k, us, and a config (a dictionary, or its fields as columns); optional:
-recipe ('1d2d'), d_dtype ('bf16'), has_c (false). For each shape the report shows the measured best, what the model would
+family ('fp8', 'bf16'), recipe ('1d2d'), a_major, b_major ('k'), d_dtype ('bf16'), has_c (false), grouping ('dense') with
+num_groups, expected_m, alignment. For each shape the report shows the measured best, what the model would
 pick among the measured configs, and how much slower that is; at the end the geometric mean of that loss, the rank
-correlation, and the bias of the estimates. --set changes a device number (arch) to try it; constants of the model are in
-csrc/plan/cost_model.h: change, rebuild, run again. --limits prints what the model believes limits each pick.
+correlation, and the bias of the estimates. --set changes a device number (arch) to try it; constants of the models are in
+csrc/plan/cost_model.h and csrc/plan/bf16_gemm.cc: change, rebuild, run again. --limits prints what the model believes limits
+each pick.
 """
 
 from __future__ import annotations
@@ -20,24 +22,22 @@ import math
 import sys
 from pathlib import Path
 
-from deep_gemm import _C
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from planners import Shape, estimate_parts, shape_of  # noqa: E402
 
-NUMBERS = ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "n_parts",
-           "k_blocks", "store_boxes", "cluster_m", "cluster_n")
-WORDS = ("sfb_granularity", "grouping", "d_dtype")
+# Of a row: what the planner chooses for, with what is meant where a column is missing or empty, by family.
+GROUPS = {"num_groups": "1", "expected_m": "0", "alignment": "128"}
+COMMON = {"d_dtype": "bf16", "has_c": "false", "grouping": "dense", **GROUPS}
+DEFAULTS = {"fp8": {"recipe": "1d2d", **COMMON}, "bf16": {"a_major": "k", "b_major": "k", **COMMON}}
+SHAPE_COLUMNS = ("family", "m", "n", "k", "recipe", "a_major", "b_major", *COMMON)
+# Of a config, what no shape says.
+NUMBERS = {
+    "fp8": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "n_parts", "k_blocks", "store_boxes",
+            "cluster_m", "cluster_n"),
+    "bf16": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "store_boxes", "cluster_m", "cluster_n"),
+}  # fmt: skip
+CONFIG_COLUMNS = NUMBERS["fp8"]
 TRUE = (True, 1, "1", "true", "True")
-
-
-@dataclasses.dataclass(frozen=True)
-class Shape:
-    """What rows are grouped by: one choice of the planner."""
-
-    m: int
-    n: int
-    k: int
-    recipe: str
-    d_dtype: str
-    has_c: bool
 
 
 @dataclasses.dataclass
@@ -59,38 +59,56 @@ def read_rows(path: Path) -> list[dict]:
     return content["rows"] if isinstance(content, dict) else content
 
 
+def shape_of_row(row: dict) -> Shape:
+    """The shape of a row, defaults filled in."""
+    family = row.get("family") or "fp8"
+    given = {name: row[name] if row.get(name) not in (None, "") else default for name, default in DEFAULTS[family].items()}
+    given["has_c"] = given["has_c"] in TRUE
+    if given["grouping"] == "dense":
+        given = {name: value for name, value in given.items() if name != "grouping" and name not in GROUPS}
+    else:
+        given.update({name: int(given[name]) for name in GROUPS})
+    return shape_of(family, int(row["m"]), int(row["n"]), int(row["k"]), **given)
+
+
 def config_of(row: dict, shape: Shape) -> dict:
     """The config of a row, from its dictionary or its columns; kinds left out are the shape's."""
     given = row.get("config", row)
     given = json.loads(given) if isinstance(given, str) else given
-    config = {"sfb_granularity": "per_block" if shape.recipe == "1d2d" else "per_row", "grouping": "dense",
-              "d_dtype": shape.d_dtype, "has_c": shape.has_c, "c_is_d": False, "head_unit": 0, "ragged_n": False}  # the shape's to say
-    config.update({name: given[name] for name in WORDS if name in given})
-    config.update({name: int(given[name]) for name in NUMBERS})
-    return config
-
-
-def shape_of(row: dict) -> Shape:
-    """The shape of a row, defaults filled in."""
-    return Shape(int(row["m"]), int(row["n"]), int(row["k"]), row.get("recipe") or "1d2d", row.get("d_dtype") or "bf16",
-                 row.get("has_c", False) in TRUE)
+    options = shape.options()
+    config = {"d_dtype": options["d_dtype"], "has_c": options["has_c"], "grouping": options.get("grouping", "dense")}
+    config["ragged_n"] = False  # the shape's to say
+    if shape.family == "bf16":
+        config.update(a_major=options["a_major"], b_major=options["b_major"])
+    else:
+        config.update(head_unit=0, c_is_d=False)
+        config["sfb_granularity"] = "per_block" if options["recipe"] == "1d2d" else "per_row"
+    return {**config, **{name: int(given[name]) for name in NUMBERS[shape.family]}}
 
 
 def evaluate(rows: list[dict], arch: dict) -> dict[Shape, list[Row]]:
     """Measurements by shape, each with the model's estimate."""
     shapes = collections.defaultdict(list)
     for row in rows:
-        shape = shape_of(row)
+        shape = shape_of_row(row)
         config = config_of(row, shape)
-        limits = _C.fp8_gemm_cost(**dataclasses.asdict(shape), config=config, arch=arch)
+        limits = estimate_parts(shape, config, arch)
         shapes[shape].append(Row(config, float(row["us"]), limits["total"], limits))
     return shapes
 
 
 def label(config: dict) -> str:
     """A config in a few characters."""
-    return (f"{config['block_m']}x{config['block_n']} s{config['num_stages']} a{config['num_accumulators']}/{config['n_parts']}/{config['k_blocks']} "
-            f"c{config['cluster_m']}x{config['cluster_n']}")
+    products = f"a{config['num_accumulators']}/{config['n_parts']}/{config['k_blocks']} " if "n_parts" in config else ""
+    return f"{config['block_m']}x{config['block_n']} s{config['num_stages']} {products}c{config['cluster_m']}x{config['cluster_n']}"
+
+
+def kind_of(shape: Shape) -> str:
+    """Recipe or majors, output and grouping of a shape, in a few characters."""
+    options = shape.options()
+    head = options.get("recipe") or f"{options['a_major']}/{options['b_major']}"
+    grouping = f" {options['grouping']} {options['num_groups']}/{options['expected_m']}" if "grouping" in options else ""
+    return f"{head} {options['d_dtype']}{' +c' if options['has_c'] else ''}{grouping}"
 
 
 def rank_correlation(rows: list[Row]) -> float:
@@ -118,8 +136,7 @@ def report(shapes: dict[Shape, list[Row]], worst: int, limits: bool) -> float:
         pick = min(rows, key=lambda row: row.estimate)
         loss = pick.measured / best.measured
         losses.append(loss)
-        kind = f"{shape.recipe} {shape.d_dtype}{' +c' if shape.has_c else ''}"
-        line = (f"{loss:6.3f}x  {shape.m:5} {shape.n:6} {shape.k:6} {kind:12} best {best.measured:8.2f} us "
+        line = (f"{loss:6.3f}x  {shape.m:5} {shape.n:6} {shape.k:6} {kind_of(shape):12} best {best.measured:8.2f} us "
                 f"{label(best.config):20} pick {pick.measured:8.2f} us (estimate {pick.estimate:8.2f}) "
                 f"{label(pick.config):20} rank {rank_correlation(rows):5.2f} of {len(rows)}")
         if limits:

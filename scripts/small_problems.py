@@ -62,6 +62,37 @@ def matrices(x: torch.Tensor, ks: list) -> tuple:
     return data, torch.cat([factors.T for _, factors in parts]).contiguous().T
 
 
+def dense_bf16(layout: str, m: int, n: int, k: int, out: torch.dtype, with_c: bool) -> None:
+    """One dense BF16 GEMM against FP64."""
+    x, y = torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16()
+    a = x.t().contiguous() if layout[0] == "t" else x
+    b = y.t().contiguous() if layout[1] == "n" else y
+    d = torch.full((m, n), float("nan"), device="cuda", dtype=out)
+    c = torch.randn(m, n, device="cuda").to(out) if with_c else None
+    getattr(deep_gemm, f"bf16_gemm_{layout}")(a, b, d, c=c)
+    assert calc_diff(d, x.double() @ y.double().T + (c.double() if with_c else 0)) < 1e-5, (layout, m, n, k)
+
+
+def grouped_bf16(groups: int, n: int, k: int) -> None:
+    """BF16 groups in every layout against FP64: ids, ends and counts, B of both majors."""
+    counts = [1, 70, 128, 9][:groups]  # none empty: such a one has no block among ends
+    x, y = torch.randn(groups, 128, k, device="cuda").bfloat16(), torch.randn(groups, n, k, device="cuda").bfloat16()
+    ids = torch.full((groups, 128), -1, dtype=torch.int32, device="cuda")
+    for g, count in enumerate(counts):
+        ids[g, :count] = g
+    exact = x.double() @ y.double().transpose(1, 2)
+    wanted = (ids >= 0)[..., None]
+    d = torch.full((groups, 128, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+    ends = torch.tensor([128 * g + count for g, count in enumerate(counts)], dtype=torch.int32, device="cuda")
+    a, flat = x.view(-1, k), d.view(-1, n)
+    deep_gemm.m_grouped_bf16_gemm_nt_contiguous(a, y, flat, ids.flatten())
+    assert calc_diff(d, exact * wanted) < 1e-5
+    deep_gemm.m_grouped_bf16_gemm_nn_contiguous(a, y.transpose(1, 2).contiguous(), flat.zero_(), ends, use_psum_layout=True)
+    assert calc_diff(d, exact * wanted) < 1e-5
+    deep_gemm.m_grouped_bf16_gemm_nt_masked(x, y, d.zero_(), (ids >= 0).sum(1).int(), 60)
+    assert calc_diff(d, exact * wanted) < 1e-5
+
+
 def main() -> None:
     """Runs them all."""
     torch.manual_seed(0)
@@ -72,6 +103,10 @@ def main() -> None:
     masked(4, 96, 136, 256)
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
+    for layout in ("nt", "nn", "tn", "tt"):
+        dense_bf16(layout, 136, 264, 200, torch.bfloat16, with_c=False)
+        dense_bf16(layout, 72, 136, 64, torch.float32, with_c=True)
+    grouped_bf16(4, 136, 200)
     torch.cuda.synchronize()
     print("small problems: all right")
 

@@ -145,6 +145,11 @@ class GroupedProblem:
             function(*shared, *options, *psum, case.alignment)
         return self.d
 
+    def product(self, matrix: int, rows: torch.Tensor, group: int, dtype: torch.dtype) -> torch.Tensor:
+        """What rows of a matrix of D must hold, from FP64."""
+        a, sfa = self.a[matrix].cpu()[rows], self.sfa[matrix].cpu()[rows]
+        return fp64_gemm(a, sfa, self.b[group].cpu(), self.sfb[group].cpu(), dtype)
+
     def selections(self):
         """(matrix of D, rows of it, group of B or -1) for all rows that the call must write."""
         if self.case.kind == "masked":
@@ -171,8 +176,7 @@ class GroupedProblem:
             if group < 0 or self.case.k == 0 or rows.numel() == 0:
                 assert not bool(got.view(torch.int16).any()), "rows without a product are not zero"
                 continue
-            a, sfa = self.a[matrix].cpu()[rows], self.sfa[matrix].cpu()[rows]
-            want = fp64_gemm(a, sfa, self.b[group].cpu(), self.sfb[group].cpu(), BF16 if exact else torch.float32)
+            want = self.product(matrix, rows, group, BF16 if exact else torch.float32)
             if exact:
                 assert torch.equal(got, want), f"group {group}"
             else:

@@ -18,22 +18,23 @@ struct Request {
     Bf16GemmShape shape;
     ArchSpec arch;
     py::object config;
+    TileSet tiles = TileSet::kPlanned;
 };
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("a_major") = "k", py::arg("b_major") = "k", py::arg("d_dtype") = "bf16",
                  py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
-                 py::arg("grouping") = "dense", py::arg("num_groups") = 1);
+                 py::arg("every_tile") = false, **group_defaults());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
-    Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"]), {}},
+    Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"]),
+                     groups_from(all)},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     from_python("a_major", all["a_major"], request.shape.a_major);
     from_python("b_major", all["b_major"], request.shape.b_major);
     from_python("d_dtype", all["d_dtype"], request.shape.d_dtype);
-    from_python("grouping", all["grouping"], request.shape.groups.grouping);
-    from_python("num_groups", all["num_groups"], request.shape.groups.count);
+    if (py::cast<bool>(all["every_tile"])) request.tiles = TileSet::kEvery;
     return request;
 }
 
@@ -47,8 +48,14 @@ py::dict plan_one(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
 py::list plan_all(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     const Request request = request_from(m, n, k, options);
     py::list plans;
-    for (const Bf16GemmPlan& plan : plans_bf16_gemm(request.shape, request.arch)) plans.append(plan_to(plan));
+    for (const Bf16GemmPlan& plan : plans_bf16_gemm(request.shape, request.arch, request.tiles))
+        plans.append(plan_to(plan));
     return plans;
+}
+
+py::list find_break_points(int64_t n, int64_t k, int64_t m_min, int64_t m_max, const py::kwargs& options) {
+    const Request request = request_from(m_min, n, k, options);
+    return break_points_to(m_break_points(request.shape, m_min, m_max, request.arch));
 }
 
 void pin(int64_t m, int64_t n, int64_t k, int device, const py::kwargs& options) {
@@ -66,10 +73,13 @@ py::dict source_of_config(const py::dict& config, const py::dict& arch) {
 void register_bf16_plan(py::module_& m) {
     m.def("plan_bf16_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The plan for a shape as a dictionary. Keywords: a_major, b_major ('k', 'mn'), d_dtype ('bf16', 'f32'), has_c, "
-          "arch (overrides of the H200's numbers), config (run this one instead of the best); grouping ('dense', "
-          "'batched', 'batch_sum', 'k_grouped': k is then a group's) with num_groups.");
+          "arch (overrides of the H200's numbers), config (run this one instead of the best); those of groups as for "
+          "plan_fp8_gemm.");
     m.def("plans_bf16_gemm", &plan_all, py::arg("m"), py::arg("n"), py::arg("k"),
-          "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm.");
+          "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm, and "
+          "every_tile: also tiles that are not planned, for measuring.");
+    m.def("bf16_gemm_break_points", &find_break_points, py::arg("n"), py::arg("k"), py::arg("m_min"), py::arg("m_max"),
+          "The configs used for m in [m_min, m_max], each with the first m that uses it.");
     m.def("pin_bf16_gemm_config", &pin, py::arg("m"), py::arg("n"), py::arg("k"), py::arg("device"),
           "For tuning: calls of exactly this shape run with the keyword config from now on.");
     m.def("forget_bf16_gemm_plans", &ops::forget_bf16_gemm_plans, "Plans afresh from now on: undoes every pin.");

@@ -9,6 +9,7 @@ void register_bf16_gemm(pybind11::module_& m);
 void register_bf16_plan(pybind11::module_& m);
 void register_einsum(pybind11::module_& m);
 void register_fp8_gemm(pybind11::module_& m);
+void register_grouped_bf16_gemm(pybind11::module_& m);
 void register_grouped_fp8_gemm(pybind11::module_& m);
 void register_k_grouped_gemm(pybind11::module_& m);
 void register_jit(pybind11::module_& m);

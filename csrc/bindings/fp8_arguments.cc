@@ -93,6 +93,13 @@ void read_options(PyObject* const* args, ops::Fp8Operands& call) {
     call.disable_ue8m0_cast = read_flag(args[1]);
 }
 
+void read_layout_options(PyObject* const* args, contract::ContiguousLayout& layout) {
+    layout.use_psum_layout = read_flag(args[0]);
+    layout.ensure_zero_padding = read_flag(args[1]);
+    if (args[2] != Py_None) layout.expected_m_for_psum_layout = read_integer(args[2], "expected_m_for_psum_layout");
+    layout.alignment = read_integer(args[3], "alignment");
+}
+
 bool read_flag(PyObject* object) {
     const int value = PyObject_IsTrue(object);
     if (value < 0) throw py::error_already_set();

@@ -20,12 +20,16 @@ void read_options(PyObject* const* args, ops::Fp8Operands& call);
 // Letters of "mnk", or an empty string. Accepted and without effect: extents are never compile-time constants here.
 void check_compiled_dims(PyObject* dims);
 
+// (use_psum_layout, ensure_zero_padding, expected_m_for_psum_layout, alignment), after grouped_layout.
+void read_layout_options(PyObject* const* args, contract::ContiguousLayout& layout);
+
 // What Python takes for true.
 bool read_flag(PyObject* object);
 
 int64_t read_integer(PyObject* object, const char* name);
 
 enum class Layout { kNt, kNn, kTn, kTt };
+enum class LayoutOfB { kKLast, kKFirst };  // of a grouped operand
 
 // The current stream of the tensor's device; null on the CPU.
 void* stream_of(PyObject* tensor, const TensorView& view);

@@ -23,8 +23,6 @@ constexpr const char* kMaskedArguments =
     "positional";
 constexpr Py_ssize_t kNumMaskedArguments = 10;
 
-enum class LayoutOfB { kKLast, kKFirst };
-
 template <LayoutOfB kLayout>
 ops::ContiguousFp8GemmCall read_contiguous(PyObject* const* args, Py_ssize_t count) {
     if (count != kNumContiguousArguments) throw py::type_error("expected 13 positional arguments");
@@ -33,11 +31,7 @@ ops::ContiguousFp8GemmCall read_contiguous(PyObject* const* args, Py_ssize_t cou
     call.grouped_layout = read_tensor(args[3], "grouped_layout");
     read_recipes(args + 4, call);
     read_options(args + 7, call);
-    call.use_psum_layout = read_flag(args[9]);
-    call.ensure_zero_padding = read_flag(args[10]);
-    if (args[11] != Py_None)
-        call.expected_m_for_psum_layout = read_integer(args[11], "expected_m_for_psum_layout");
-    call.alignment = read_integer(args[12], "alignment");
+    read_layout_options(args + 9, call);
     if constexpr (kLayout == LayoutOfB::kKFirst) {
         call.b = k_last(call.b, 3);
         call.sfb = k_last(call.sfb, 3);

@@ -32,6 +32,7 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_bf16_gemm(m);
     bindings::register_einsum(m);
     bindings::register_fp8_gemm(m);
+    bindings::register_grouped_bf16_gemm(m);
     bindings::register_grouped_fp8_gemm(m);
     bindings::register_skip_head_mid(m);
     bindings::register_validation(m);

@@ -41,18 +41,6 @@ ScaleGranularity granularity_from(const py::handle& recipe) {
                             std::string(py::repr(recipe))));
 }
 
-// Of the keywords that say how rows are grouped, those that the grouping has: others leave a shape as it is.
-GroupShape groups_from(const py::dict& keywords) {
-    GroupShape groups;
-    parse("grouping", py::cast<std::string>(keywords["grouping"]), groups.grouping);
-    from_python("num_groups", keywords["num_groups"], groups.count);
-    if (has_entry_per_group(groups.grouping))
-        from_python("expected_m", keywords["expected_m"], groups.expected_m);
-    if (groups.grouping == Grouping::kContiguous || groups.grouping == Grouping::kPsum)
-        from_python("alignment", keywords["alignment"], groups.alignment);
-    return groups;
-}
-
 // (left, mid, right) of D's heads, or None.
 int head_unit_from(const py::handle& splits) {
     if (splits.is_none()) return 0;
@@ -70,9 +58,8 @@ struct Request {
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("recipe") = py::make_tuple(1, 128, 128), py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
-                 py::arg("grouping") = "dense", py::arg("num_groups") = 1, py::arg("expected_m") = 0,
-                 py::arg("alignment") = 128, py::arg("head_splits") = py::none());
+                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(),
+                 py::arg("config") = py::none(), py::arg("head_splits") = py::none(), **group_defaults());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
     Request request{{m, n, k, granularity_from(all["recipe"]), Dtype::kBf16, py::cast<bool>(all["has_c"]),
@@ -102,12 +89,9 @@ py::dict explain_one(int64_t m, int64_t n, int64_t k, const py::kwargs& options)
                     py::arg("rejected") = rejected, py::arg("text") = describe(choice));
 }
 
-py::list break_points(int64_t n, int64_t k, int64_t m_min, int64_t m_max, const py::kwargs& options) {
+py::list find_break_points(int64_t n, int64_t k, int64_t m_min, int64_t m_max, const py::kwargs& options) {
     const Request request = request_from(m_min, n, k, options);
-    py::list out;
-    for (const MBreakPoint& point : m_break_points(request.shape, m_min, m_max, request.arch))
-        out.append(py::dict(py::arg("m") = point.m, py::arg("config") = config_to(point.config)));
-    return out;
+    return break_points_to(m_break_points(request.shape, m_min, m_max, request.arch));
 }
 
 py::dict cost_parts(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
@@ -142,7 +126,7 @@ void register_plan(py::module_& m) {
     m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
           "plan_fp8_gemm.");
-    m.def("fp8_gemm_break_points", &break_points, py::arg("n"), py::arg("k"), py::arg("m_min"),
+    m.def("fp8_gemm_break_points", &find_break_points, py::arg("n"), py::arg("k"), py::arg("m_min"),
           py::arg("m_max"), "The configs used for m in [m_min, m_max], each with the first m that uses it.");
     m.def("fp8_gemm_cost", &cost_parts, py::arg("m"), py::arg("n"), py::arg("k"),
           "The estimate of a config (keyword config) split by what limits it, in microseconds.");

@@ -77,6 +77,23 @@ inline plan::ArchSpec arch_from(const py::dict& given) {
     return arch;
 }
 
+// The keywords that say how rows are grouped, as of a dense problem.
+inline py::dict group_defaults() {
+    return py::dict(py::arg("grouping") = "dense", py::arg("num_groups") = 1, py::arg("expected_m") = 0,
+                    py::arg("alignment") = 128);
+}
+
+// Of those keywords, the ones that the grouping has: others leave a shape as it is.
+inline plan::GroupShape groups_from(const py::dict& keywords) {
+    plan::GroupShape groups;
+    from_python("grouping", keywords["grouping"], groups.grouping);
+    from_python("num_groups", keywords["num_groups"], groups.count);
+    if (has_entry_per_group(groups.grouping)) from_python("expected_m", keywords["expected_m"], groups.expected_m);
+    if (groups.grouping == Grouping::kContiguous || groups.grouping == Grouping::kPsum)
+        from_python("alignment", keywords["alignment"], groups.alignment);
+    return groups;
+}
+
 template <typename Config>
 Config config_from(const py::dict& given) {
     Config config{};
@@ -94,6 +111,14 @@ template <typename Config>
 py::dict config_to(const Config& config) {
     py::dict out;
     visit_fields(config, [&](const char* name, const auto& field) { out[name] = to_python(field); });
+    return out;
+}
+
+template <typename Config>
+py::list break_points_to(const std::vector<plan::BreakPoint<Config>>& points) {
+    py::list out;
+    for (const plan::BreakPoint<Config>& point : points)
+        out.append(py::dict(py::arg("m") = point.m, py::arg("config") = config_to(point.config)));
     return out;
 }
 

@@ -92,16 +92,10 @@ Extents check_kinds(const EinsumCall& call, const Contraction& row) {
     return extents;
 }
 
-Batches batches_of(const EinsumCall& call, const Contraction& row, int64_t count) {
-    Batches batches{row.grouping, count};
-    if (row.grouping != Grouping::kBatched) return batches;
-    const auto stride = [&](const TensorView& t) {
-        const TensorView view = row.d_view(t);
-        return view.shape[0] > 1 ? view.stride[0] : output_row_stride(view);
-    };
-    batches.d_stride = stride(call.d);
-    if (call.c) batches.c_stride = stride(*call.c);
-    return batches;
+// Between the matrices of an output.
+int64_t output_stride(const TensorView& t, const Contraction& row) {
+    const TensorView view = row.d_view(t);
+    return view.rank == 3 && view.shape[0] > 1 ? view.stride[0] : output_row_stride(view);
 }
 
 void check_fp8_factors(const Fp8EinsumCall& call, const Fp8Row& row, const Extents& extents, const Recipe& recipe) {
@@ -166,13 +160,16 @@ Bf16GemmProblem check_einsum(const EinsumCall& call, int arch_major) {
     const int64_t count = extents.of(row.group);
     if (row.grouping == Grouping::kBatchSum && count * ceil_div(problem.k, kStepOfK) >= kMostSteps)
         refuse("a", "less than 2^31 steps of {} along b and k, got b={}, k={}; split the sum", kStepOfK, count, problem.k);
-    problem.batches = batches_of(call, row, count);
+    problem.groups.grouping = row.grouping;
+    problem.groups.count = count;
     problem.d_dtype = call.d.dtype;
     problem.d = call.d.data;
     problem.d_row_stride = output_row_stride(row.d_view(call.d));
+    problem.d_group_stride = output_stride(call.d, row);
     if (call.c) {
         problem.c = call.c->data;
         problem.c_row_stride = output_row_stride(row.d_view(*call.c));
+        problem.c_group_stride = output_stride(*call.c, row);
     }
     return problem;
 }
@@ -208,7 +205,7 @@ Fp8GemmProblem check_fp8_einsum(const Fp8EinsumCall& call, int arch_major, Runne
         const TensorView c = letters.d_view(*call.c);
         problem.c = c.data;
         problem.c_row_stride = output_row_stride(c);
-        problem.c_group_stride = c.shape[0] > 1 ? c.stride[0] : problem.c_row_stride;
+        problem.c_group_stride = output_stride(*call.c, letters);
     }
     return problem;
 }

@@ -3,9 +3,9 @@
 #include <deep_gemm/base/math.h>
 
 #include <array>
-#include <span>
 #include <string>
 
+#include "contract/dimensions.h"
 #include "contract/expect.h"
 #include "contract/refuse.h"
 
@@ -106,12 +106,6 @@ Recipe checked_recipe(const Fp8Operands& call, int arch_major) {
            recipe.gran_k, supported_text());
 }
 
-// The dimensions of an operand; their number is its rank.
-struct Form {
-    int rank;
-    std::string_view dimensions;
-};
-
 // What the operands of a grouping look like, as `nt` sees them.
 struct Forms {
     Form a, b, d, sfa, sfb;
@@ -179,18 +173,6 @@ Recipe check_kinds(const Fp8Operands& call, const Forms& forms, int arch_major) 
     return checked_recipe(call, arch_major);
 }
 
-// The shape that an operand of rank 2 or 3 must have.
-class Dimensions {
-  public:
-    Dimensions(const Form& form, const Extent& groups, const Extent& rows, const Extent& columns)
-        : extents_{groups, rows, columns}, rank_(static_cast<std::size_t>(form.rank)) {}
-    std::span<const Extent> extents() const { return std::span<const Extent>(extents_).last(rank_); }
-
-  private:
-    std::array<Extent, 3> extents_;
-    std::size_t rank_;
-};
-
 void check_shapes(const Fp8Operands& call, const Forms& forms, const Recipe& recipe) {
     const Extent m{call.a.rows(), "M"}, n{call.b.rows(), "N"}, k{call.a.columns(), "K"};
     const Extent groups{forms.a.rank == 3 ? call.a.shape[0] : call.b.shape[0], "G"};
@@ -232,7 +214,7 @@ OperandView operand_view(const TensorView& t) {
     const int64_t row_stride =
         t.rows() > 1 ? t.stride[t.row_dimension()] : align_up<int64_t>(t.columns(), kTmaAlignment);
     const int64_t k_stride = t.columns() > 1 ? t.stride[t.column_dimension()] : 1;
-    return {t.data, row_stride, group_stride_of(t, row_stride), k_stride};
+    return {t.data, row_stride, matrix_stride(t, row_stride), k_stride};
 }
 
 int64_t stride_of(const TensorView& t, int dimension) {
@@ -283,7 +265,7 @@ Fp8GemmProblem check_operands(const Fp8Operands& call, Grouping grouping, int ar
     problem.d_dtype = call.d.dtype;
     problem.d = call.d.data;
     problem.d_row_stride = output_row_stride(call.d);
-    problem.d_group_stride = group_stride_of(call.d, problem.d_row_stride);
+    problem.d_group_stride = matrix_stride(call.d, problem.d_row_stride);
     return problem;
 }
 

@@ -2,26 +2,16 @@
 // they came -> a valid Fp8GemmProblem, or a refusal.
 #pragma once
 
-#include <optional>
-
 #include "contract/fp8_operands.h"
+#include "contract/group_layout.h"
 
 namespace deep_gemm::contract {
 
 // a [M,K], b [G,N,K], d [M,N].
-struct ContiguousFp8GemmCall : Fp8Operands {
-    TensorView grouped_layout;  // int32 [M]: the group of each row, or -1; psum: [G], the end row of each
-    int64_t alignment = 128;    // groups start at multiples of it
-    bool use_psum_layout = false;
-    bool ensure_zero_padding = true;                    // psum: rows between groups become zeros
-    std::optional<int64_t> expected_m_for_psum_layout;  // psum: a guess of a group's rows
-};
+struct ContiguousFp8GemmCall : Fp8Operands, ContiguousLayout {};
 
 // a [G,M,K], b [G,N,K], d [G,M,N].
-struct MaskedFp8GemmCall : Fp8Operands {
-    TensorView masked_m;     // int32 [G]: wanted rows of each group
-    int64_t expected_m = 0;  // a guess of them: chooses a config, never a bit
-};
+struct MaskedFp8GemmCall : Fp8Operands, MaskedLayout {};
 
 Device device_of(const ContiguousFp8GemmCall& call);
 Device device_of(const MaskedFp8GemmCall& call);

@@ -1,6 +1,7 @@
 #include "ops/bf16_gemm.h"
 
 #include "ops/device_problem.h"
+#include "ops/group_problem.h"
 #include "ops/ready_kernels.h"
 #include "reference/bf16_gemm.h"
 #include "support/blocking.h"
@@ -22,79 +23,88 @@ struct Bf16Family {
     }
     static uint64_t hash(const Shape& s) {
         const uint64_t kinds = static_cast<uint64_t>(s.a_major) | static_cast<uint64_t>(s.b_major) << 8 |
-                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c) << 24 |
-                               static_cast<uint64_t>(s.groups.grouping) << 25 |
-                               static_cast<uint64_t>(s.groups.count) << 32;
-        return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds});
+                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c) << 24;
+        return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds,
+                         hash_word(s.groups), static_cast<uint64_t>(s.groups.expected_m)});
     }
 };
 
-// Maps have three dimensions where there are batches.
-uint64_t map_batches(const Batches& batches) {
-    return batches.grouping == Grouping::kDense ? 0 : static_cast<uint64_t>(batches.count);
-}
+// The extents of an operand beside K, `groups` as of its map, and the box that is loaded.
+struct OperandExtents {
+    int64_t mn, k;
+    uint64_t groups;
+    OperandBox box;
+};
 
-TensorMap operand_map(const Bf16Operand& operand, int64_t mn, const Bf16GemmProblem& p, const OperandBox& box) {
+TensorMap operand_map(const Bf16Operand& operand, const OperandExtents& extents) {
     constexpr int kBytes = 2;
     const bool k_major = operand.major == Major::kK;
     return launch::encode_tile_map({.data = operand.data,
                                     .element_bytes = kBytes,
-                                    .inner = static_cast<uint64_t>(k_major ? p.k : mn),
-                                    .outer = static_cast<uint64_t>(k_major ? mn : p.k),
+                                    .inner = static_cast<uint64_t>(k_major ? extents.k : extents.mn),
+                                    .outer = static_cast<uint64_t>(k_major ? extents.mn : extents.k),
                                     .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
-                                    .box_inner = box.inner,
-                                    .box_outer = box.outer,
-                                    .groups = map_batches(p.batches),
-                                    .group_stride = static_cast<uint64_t>(operand.batch_stride * kBytes)});
+                                    .box_inner = extents.box.inner,
+                                    .box_outer = extents.box.outer,
+                                    .groups = extents.groups,
+                                    .group_stride = static_cast<uint64_t>(operand.group_stride * kBytes)});
+}
+
+TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config) {
+    const int bytes = element_bytes(p.d_dtype);
+    return launch::encode_tile_map({.data = p.d,
+                                    .element_bytes = bytes,
+                                    .inner = static_cast<uint64_t>(p.n),
+                                    .outer = static_cast<uint64_t>(p.m),
+                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
+                                    .box_inner = static_cast<uint32_t>(store_config(config).columns),
+                                    .box_outer = kWgmmaM,
+                                    .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
+                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
 // Made anew for every call: an address is never part of a key.
 Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
     const Bf16GemmConfig& config = ready.config;
     const uint32_t m = static_cast<uint32_t>(p.m);
-    const int d_bytes = element_bytes(p.d_dtype);
-    return {.a = operand_map(p.a, p.m, p, a_box(config, m)),
-            .b = operand_map(p.b, p.n, p, b_box(config)),
-            .d = launch::encode_tile_map({.data = p.d,
-                                          .element_bytes = d_bytes,
-                                          .inner = static_cast<uint64_t>(p.n),
-                                          .outer = static_cast<uint64_t>(p.m),
-                                          .outer_stride = static_cast<uint64_t>(p.d_row_stride * d_bytes),
-                                          .box_inner = static_cast<uint32_t>(store_config(config).columns),
-                                          .box_outer = kWgmmaM,
-                                          .groups = p.batches.grouping == Grouping::kBatched ? map_batches(p.batches) : 0,
-                                          .group_stride = static_cast<uint64_t>(p.batches.d_stride * d_bytes)}),
-            .c = p.c,
-            .c_stride_m = p.c_row_stride,
-            .m = m,
-            .n = static_cast<uint32_t>(p.n),
-            .k = static_cast<uint32_t>(p.k),
-            .a_slices = a_slices(config, m),
-            .raster = ready.raster,
-            .groups = {nullptr, static_cast<uint32_t>(p.batches.count), 0, 0},
-            .output = {p.d, p.d_row_stride, p.batches.d_stride},
-            .c_stride_g = p.batches.c_stride};
+    const TensorMap d = output_map(p, config);
+    Bf16GemmArgs args{.a = d,  // without K nothing is loaded, and no map could describe it
+                      .b = d,
+                      .d = d,
+                      .c = p.c,
+                      .c_stride_m = p.c_row_stride,
+                      .m = m,
+                      .n = static_cast<uint32_t>(p.n),
+                      .k = static_cast<uint32_t>(p.k),
+                      .a_slices = a_slices(config, m),
+                      .raster = ready.raster,
+                      .groups = group_args(p.groups, p.m),
+                      .output = {p.d, p.d_row_stride, p.d_group_stride},
+                      .c_stride_g = p.c_group_stride};
+    if (p.k == 0) return args;
+    args.a = operand_map(p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
+    args.b = operand_map(p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});
+    return args;
 }
 
-// D is C or zeros: of a batch after the other where each has one.
-void finish_batches_without_product(Bf16GemmProblem p, launch::StreamHandle stream) {
-    const int64_t bytes = element_bytes(p.d_dtype), outputs = p.batches.grouping == Grouping::kBatched ? p.batches.count : 1;
-    for (int64_t i = 0; i < outputs; ++i) {
-        finish_without_product(p, stream);
-        p.d = static_cast<char*>(p.d) + p.batches.d_stride * bytes;
-        if (p.has_c()) p.c = static_cast<const char*>(p.c) + p.batches.c_stride * bytes;
-    }
+plan::Bf16GemmShape shape_of(const Bf16GemmProblem& p) {
+    return {.m = p.m,
+            .n = p.n,
+            .k = max_of<int64_t>(p.k, 1),
+            .a_major = p.a.major,
+            .b_major = p.b.major,
+            .d_dtype = p.d_dtype,
+            .has_c = p.has_c(),
+            .groups = group_shape(p.groups)};
 }
 
 void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
-    if (p.no_product()) {
-        if (!options.compile_only) finish_batches_without_product(p, stream);
+    if (has_no_product(p)) {
+        if (!options.compile_only) finish_groups_without_product(p, stream);
         return;
     }
-    ReadyKernel<Bf16GemmConfig> ready =
-        ready_bf16_gemm(p.device.index, {p.m, p.n, p.k, p.a.major, p.b.major, p.d_dtype, p.has_c(),
-                                         {.grouping = p.batches.grouping, .count = p.batches.count}});
+    ReadyKernel<Bf16GemmConfig> ready = ready_kernels<Bf16Family>().find_or_make(p.device.index, shape_of(p));
     if (options.compile_only) return;
     const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
     const Bf16GemmArgs args = kernel_args(p, ready);
@@ -102,11 +112,13 @@ void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }
 
-}  // namespace
-
-void bf16_gemm(const Bf16GemmCall& call) {
+// contract -> problem -> plan, jit, launch; or the reference.
+template <typename Call>
+void run(const Call& call) {
     run_bf16_gemm(contract::check_bf16_gemm(call, rules_of(contract::device_of(call))), call.stream);
 }
+
+}  // namespace
 
 void run_bf16_gemm(const Bf16GemmProblem& problem, launch::StreamHandle stream) {
     if (problem.empty_output()) return;
@@ -117,6 +129,18 @@ void run_bf16_gemm(const Bf16GemmProblem& problem, launch::StreamHandle stream) 
 
 ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape) {
     return ready_kernels<Bf16Family>().find_or_make(device, shape);
+}
+
+void bf16_gemm(const Bf16GemmCall& call) {
+    run(call);
+}
+
+void m_grouped_bf16_gemm_contiguous(const ContiguousBf16GemmCall& call) {
+    run(call);
+}
+
+void m_grouped_bf16_gemm_masked(const MaskedBf16GemmCall& call) {
+    run(call);
 }
 
 void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config) {

@@ -5,6 +5,7 @@
 #include "launch/launch.h"
 #include "ops/device_problem.h"
 #include "ops/fp8_gemm_kernels.h"
+#include "ops/group_problem.h"
 #include "reference/fp8_gemm.h"
 #include "support/blocking.h"
 #include "support/runtime_options.h"
@@ -12,17 +13,6 @@
 namespace deep_gemm::ops {
 
 namespace {
-
-// Whether D is C or zeros, wherever groups begin and end. Where only the device knows which rows are wanted,
-// a kernel writes the zeros.
-bool has_no_product(const Fp8GemmProblem& p) {
-    return !has_entry_per_group(p.groups.grouping) && (p.k == 0 || p.groups.count == 0);
-}
-
-// Maps have three dimensions where there are groups; A and D of contiguous and psum problems are one.
-uint64_t map_groups(const Fp8GemmProblem& p, int64_t groups) {
-    return p.groups.grouping == Grouping::kDense ? 0 : static_cast<uint64_t>(groups);
-}
 
 launch::TileMapSpec operand_spec(const OperandView& operand, int64_t rows, int64_t k, int box_rows) {
     return {.data = operand.data,
@@ -53,16 +43,8 @@ TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
                                     .box_inner = static_cast<uint32_t>(store_columns(config)),
                                     .box_outer = kWgmmaM,
-                                    .groups = map_groups(p, p.d_groups()),
+                                    .groups = map_groups(p.groups, p.groups.matrices_of_d()),
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
-}
-
-// An alignment beyond M leaves room for one group, as M rounded up does; so rows fit 32 bits.
-GroupArgs group_args(const Fp8GemmProblem& p) {
-    const int64_t all_rows = align_up<int64_t>(p.m, kWgmmaM);
-    const auto alignment = static_cast<uint32_t>(min_of(p.groups.alignment, all_rows));
-    return {p.groups.layout, static_cast<uint32_t>(p.groups.count), alignment,
-            p.groups.zero_padding ? alignment : 1};
 }
 
 ScaleArgs scale_args(const ScaleView& s) {
@@ -76,9 +58,9 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     TensorMap a, b;
     if (p.k > 0) {
         a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)),
-                        map_groups(p, p.d_groups()));
+                        map_groups(p.groups, p.groups.matrices_of_a()));
         b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
-                        map_groups(p, p.groups.count));
+                        map_groups(p.groups, p.groups.count));
     }
     const TensorMap d = output_map(p, config);
     return {.a = p.k > 0 ? a : d,  // without K nothing is loaded, and no map could describe it
@@ -93,7 +75,7 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .k = static_cast<uint32_t>(p.k),
             .a_slices = slices,
             .raster = ready.raster,
-            .groups = group_args(p),
+            .groups = group_args(p.groups, p.m),
             .output = {p.d, p.d_row_stride, p.d_group_stride},
             .matrices = {},
             .c_stride_g = p.c_group_stride,
@@ -111,7 +93,7 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
             .has_c = p.has_c(),
             .c_is_d = p.has_c() && p.c == p.d,
             .head_unit = p.heads.some() ? head_unit_of(p.heads.left, p.heads.right) : 0,
-            .groups = {p.groups.grouping, p.groups.count, p.groups.expected_m, p.groups.alignment}};
+            .groups = group_shape(p.groups)};
 }
 
 // D without a product: the parts of every head become zeros one after another, and their middles stay.
@@ -122,16 +104,6 @@ void finish_heads_without_product(const Fp8GemmProblem& p, launch::StreamHandle 
         part.n = within < p.heads.left ? p.heads.left : p.heads.right;
         part.d = static_cast<char*>(p.d) + p.heads.column_of_d(column) * element_bytes(p.d_dtype);
         finish_without_product(part, stream);
-    }
-}
-
-// D is C or zeros: of a group after the other where each has one.
-void finish_groups_without_product(Fp8GemmProblem p, launch::StreamHandle stream) {
-    const int64_t bytes = element_bytes(p.d_dtype);
-    for (int64_t i = 0; i < p.d_groups(); ++i) {
-        finish_without_product(p, stream);
-        p.d = static_cast<char*>(p.d) + p.d_group_stride * bytes;
-        if (p.has_c()) p.c = static_cast<const char*>(p.c) + p.c_group_stride * bytes;
     }
 }
 

@@ -1,5 +1,7 @@
 #include "ops/fp8_gemm_kernels.h"
 
+#include "ops/group_problem.h"
+
 namespace deep_gemm::ops {
 
 namespace {
@@ -18,11 +20,8 @@ struct Fp8Family {
         const uint64_t kinds = static_cast<uint64_t>(s.sfb_granularity) |
                                static_cast<uint64_t>(s.d_dtype) << 8 | static_cast<uint64_t>(s.has_c + s.c_is_d) << 16 |
                                static_cast<uint64_t>(s.head_unit) << 24;
-        const uint64_t groups = static_cast<uint64_t>(s.groups.grouping) |
-                                static_cast<uint64_t>(s.groups.count) << 8 |
-                                static_cast<uint64_t>(s.groups.alignment) << 40;
         return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds,
-                         groups, static_cast<uint64_t>(s.groups.expected_m)});
+                         hash_word(s.groups), static_cast<uint64_t>(s.groups.expected_m)});
     }
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/cost_model.h"
 #include "plan/raster.h"
 #include "support/error.h"
 
@@ -15,14 +14,15 @@ constexpr int kArchMajor = 9;
 constexpr KernelTemplate kKernel{"deep_gemm/kernels/bf16_gemm/sm90_bf16_gemm.cuh", "sm90_bf16_gemm", "sm90_bf16_gemm",
                                  "Bf16GemmConfig", "Bf16GemmArgs"};
 constexpr const char* kBatchSumEntry = "sm90_bf16_bmn_bnk_mn_gemm_impl";  // a name that profiles are searched for
-constexpr Grouping kGroupings[] = {Grouping::kDense, Grouping::kBatched, Grouping::kBatchSum, Grouping::kKGrouped};
 
 struct TileRow {
     int block_m, num_math_warpgroups;
     int block_n_step, block_n_max;  // widths the kernel is made for
     int planned_step;               // widths that plans use
+    bool for_group_entries = false;  // planned only where groups are cut each for itself, and a height may fit them better
 };
-constexpr TileRow kTiles[] = {{64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {256, 2, 8, 128, 128}};
+constexpr TileRow kTiles[] = {
+    {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64, true}, {256, 2, 8, 128, 128}};
 
 struct ClusterRow {
     int m, n;
@@ -79,12 +79,23 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
                     [&](const ClusterRow& row) { return row.m == c.cluster_m && row.n == c.cluster_n; });
     if (row_of(c) == nullptr || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
         return "tile, store boxes or cluster are not in the kernel's table";
+    if (divides_rows(c.grouping) && (c.a_major != Major::kK || c.cluster_m > 1))
+        return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)
         return fmt::format("shares of {}/{} columns must be multiples of {}", c.block_n, c.cluster_m, kSliceRows);
     if (c.num_stages < kMinStages || c.num_stages > 2 * kMaxStages || smem_plan(c).total > arch.smem_per_block)
         return fmt::format("{} stages need {} bytes of shared memory, at least {} must fit in {}", c.num_stages,
                            smem_plan(c).total, kMinStages, arch.smem_per_block);
     return {};
+}
+
+// Why a config cannot run this shape; empty if it can.
+std::string why_not(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
+    if (straddles_groups(shape.groups, c.block_m, c.cluster_m))
+        return fmt::format("grouping: {} rows of {} CTAs along M may belong to two groups of a {} problem; tiles divide "
+                           "the alignment, clusters lie along N",
+                           c.block_m, c.cluster_m, text_of(c.grouping));
+    return why_not(c, arch);
 }
 
 // Whether a part of every tile, or a CTA of every cluster, would have no work.
@@ -98,24 +109,33 @@ struct Clusters {
     int slots;  // that run at once
 };
 
-// Products whose D is one matrix each, and how many batches each sums.
-int64_t outputs_of(const Bf16GemmShape& shape) {
-    return shape.groups.grouping == Grouping::kBatchSum ? 1 : shape.groups.count;
-}
+// Batches that one D sums.
 int64_t summed_batches(const Bf16GemmShape& shape) {
     return shape.groups.grouping == Grouping::kBatchSum ? shape.groups.count : 1;
 }
 
-Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms) {
-    return {outputs_of(shape) * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+// `tiles_along_m`: of a shape's groups, likely_ or most_tiles_along_m.
+Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms, const auto& tiles_along_m) {
+    return {tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
                 ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n),
             resident_clusters(sms, c.cluster_m * c.cluster_n)};
 }
 
+// Rows of A that tiles of `block_m` rows read for one matrix of B: where each group is cut for itself, more than it wants.
+int64_t rows_under_tiles(int block_m, const Bf16GemmShape& shape) {
+    const GroupRows group = group_rows(shape.m, shape.groups);
+    if (!has_entry_per_group(shape.groups.grouping)) return group.rows;
+    const int64_t tiles = likely_tiles_along_m(shape.m, shape.groups, block_m);
+    return std::min(ceil_div(tiles * block_m, group.count), shape.m);
+}
+
 Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
     const double row_bytes = 2.0 * double(shape.k) * double(summed_batches(shape));
-    return pick_raster({shape.m, int64_t(c.block_m) * c.cluster_m, row_bytes},
-                       {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
+    const GroupRows group = group_rows(shape.m, shape.groups);
+    Raster raster = pick_raster({rows_under_tiles(c.block_m, shape), int64_t(c.block_m) * c.cluster_m, row_bytes},
+                                {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
+    raster.operand_bytes *= double(group.count);
+    return raster;
 }
 
 // Cycles between two stages of a tile in the steady state.
@@ -129,7 +149,7 @@ double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
 
 // The longest of what the SMs, L2 and memory need, waves of tiles being whole.
 double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
-    const Clusters clusters = clusters_of(c, shape, arch.sm_count);
+    const Clusters clusters = clusters_of(c, shape, arch.sm_count, likely_tiles_along_m);
     const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK) * summed_batches(shape));
     const int d_bytes = output_bytes(c.d_dtype);
     const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
@@ -141,16 +161,15 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;
     const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
     const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
-    const double written = double(shape.m) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
-    const double moved = double(outputs_of(shape)) * (raster_of(c, shape, arch).operand_bytes + written);
-    const double dram = moved / (arch.dram_tb_per_s * 1e6);
+    const double written = rows_of_d(shape.m, shape.groups) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
+    const double dram = (raster_of(c, shape, arch).operand_bytes + written) / (arch.dram_tb_per_s * 1e6);
     return kLaunchUs + std::max({math, l2, dram});
 }
 
 Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const ArchSpec& arch) {
     Bf16GemmShape shape = asked;
     shape.m = planning_m(asked.m);
-    const Clusters clusters = clusters_of(c, asked, arch.usable_sms);
+    const Clusters clusters = clusters_of(c, asked, arch.usable_sms, most_tiles_along_m);
     Bf16GemmPlan plan;
     plan.config = c;
     plan.cluster = c.cluster_m * c.cluster_n;
@@ -162,9 +181,12 @@ Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const 
     return plan;
 }
 
-// Among estimates that the model cannot tell apart: no cluster before a cluster, then the larger tile, which reads less.
-bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b) {
+// Among estimates that the model cannot tell apart: no cluster before a cluster, then fewer rows that no group wants, then
+// the larger tile, which reads less.
+bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b, const Bf16GemmShape& shape) {
     if (a.cluster != b.cluster) return a.cluster < b.cluster;
+    const int64_t rows_a = rows_under_tiles(a.config.block_m, shape), rows_b = rows_under_tiles(b.config.block_m, shape);
+    if (rows_a != rows_b) return rows_a < rows_b;
     return a.config.block_m * a.config.block_n > b.config.block_m * b.config.block_n;
 }
 
@@ -174,24 +196,22 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(shape.m > 0 && shape.n > 0 && shape.k > 0,
              "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel", shape.m,
              shape.n, shape.k);
-    DG_CHECK(shape.groups.count > 0, "num_groups: planning expects a positive number, got {}", shape.groups.count);
-    const bool known = std::count(std::begin(kGroupings), std::end(kGroupings), shape.groups.grouping) == 1;
-    DG_CHECK(known, "grouping: BF16 kernels are dense, batched, batch_sum or k_grouped, got {}",
-             text_of(shape.groups.grouping));
+    check_groups(shape.groups);
     DG_CHECK(0 < arch.usable_sms && arch.usable_sms <= arch.sm_count, "usable_sms: expected 1 to {} SMs, got {}",
              arch.sm_count, arch.usable_sms);
 }
 
-std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch) {
+std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch, TileSet tiles) {
     std::vector<Bf16GemmConfig> configs;
     Bf16GemmConfig c{};
-    c.grouping = shape.groups.grouping;
     c.a_major = shape.a_major;
     c.b_major = shape.b_major;
+    c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
     c.ragged_n = is_ragged(shape.n, shape.d_dtype);
     for (const TileRow& tile : kTiles) {
+        if (tile.for_group_entries && tiles == TileSet::kPlanned && !has_entry_per_group(c.grouping)) continue;
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.planned_step; c.block_n <= tile.block_n_max; c.block_n += tile.planned_step) {
@@ -208,18 +228,19 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
 
 }  // namespace
 
-std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
+std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch, TileSet tiles) {
     check_request(shape, arch);
     std::vector<Bf16GemmPlan> plans;
-    for (const Bf16GemmConfig& config : enumerate(shape, arch))
-        if (!idles(config, shape) && why_not(config, arch).empty()) plans.push_back(plan_of(config, shape, arch));
+    for (const Bf16GemmConfig& config : enumerate(shape, arch, tiles))
+        if (!idles(config, shape) && why_not(config, shape, arch).empty()) plans.push_back(plan_of(config, shape, arch));
     DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.entry,
              describe(shape), arch.smem_per_block);
     std::stable_sort(plans.begin(), plans.end(),
                      [](const Bf16GemmPlan& a, const Bf16GemmPlan& b) { return a.estimate_us < b.estimate_us; });
     const double limit = plans.front().estimate_us * (1 + kTie);
     const auto tied = std::find_if(plans.begin(), plans.end(), [&](const auto& plan) { return plan.estimate_us > limit; });
-    const auto best = std::min_element(plans.begin(), tied, simpler);
+    const auto best = std::min_element(
+        plans.begin(), tied, [&](const auto& a, const auto& b) { return simpler(a, b, shape); });
     std::rotate(plans.begin(), best, best + 1);
     return plans;
 }
@@ -234,23 +255,25 @@ Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape,
     DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
                  config.has_c == shape.has_c && config.grouping == shape.groups.grouping,
              "config: {} was made for other majors, D dtype, C or grouping than the shape's", describe(config));
-    const std::string reason = why_not(config, arch);
+    const std::string reason = why_not(config, shape, arch);
     DG_CHECK(reason.empty(), "config: {} cannot run: {}", describe(config), reason);
     return plan_of(config, shape, arch);
 }
 
+std::vector<BreakPoint<Bf16GemmConfig>> m_break_points(const Bf16GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                       const ArchSpec& arch) {
+    return break_points(shape, m_min, m_max, [&](const Bf16GemmShape& at) { return plan_bf16_gemm(at, arch).config; });
+}
+
 std::string describe(const Bf16GemmShape& shape) {
-    std::string text = fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
-    if (shape.groups.grouping == Grouping::kBatchSum) text += fmt::format(" sum of batches={}", shape.groups.count);
-    else if (shape.groups.grouping != Grouping::kDense) text += fmt::format(" each of groups={}", shape.groups.count);
-    return text;
+    return fmt::format("m={} n={} k={}{}", shape.m, shape.n, shape.k, describe(shape.groups));
 }
 
 std::string describe(const Bf16GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
-    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m, c.block_n,
-                       kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
-                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
+    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m,
+                       c.block_n, kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m,
+                       c.cluster_n, text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
                        c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 

@@ -8,6 +8,7 @@
 #include <deep_gemm/kernels/bf16_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/break_points.h"
 #include "plan/group_shape.h"
 #include "plan/kernel_source.h"
 
@@ -15,7 +16,7 @@ namespace deep_gemm::plan {
 
 // What of a problem may choose a config: never an address or a stride.
 struct Bf16GemmShape {
-    int64_t m, n, k;  // k: of one group for kKGrouped
+    int64_t m, n, k;  // m: of one group where each has an output; k: of one group for kKGrouped and kBatchSum
     Major a_major, b_major;
     Dtype d_dtype;
     bool has_c;
@@ -33,12 +34,20 @@ struct Bf16GemmPlan {
     double estimate_us = 0;  // lower is better
 };
 
+// Which tiles are looked at: those that plans use, or also those that are only measured.
+enum class TileSet : uint8_t { kPlanned, kEvery };
+
 // Plans of all configs that run the shape, the pick first, the others by rising estimate. Throws Error if there is none.
-std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
+std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch,
+                                          TileSet tiles = TileSet::kPlanned);
 Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 
 // The plan that runs a given config on `shape`, whose N says whether it is ragged; an Error says why it cannot.
 Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch);
+
+// The configs that plans over m in [m_min, m_max] use.
+std::vector<BreakPoint<Bf16GemmConfig>> m_break_points(const Bf16GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                       const ArchSpec& arch);
 
 std::string describe(const Bf16GemmShape& shape);
 std::string describe(const Bf16GemmConfig& config);

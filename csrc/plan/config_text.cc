@@ -128,18 +128,7 @@ void parse(std::string_view field, std::string_view word, Dtype& value) {
 }
 
 std::string describe(const Fp8GemmShape& shape) {
-    const GroupShape& groups = shape.groups;
-    std::string text = fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
-    if (groups.grouping == Grouping::kContiguous)
-        text += fmt::format(" contiguous groups={} alignment={}", groups.count, groups.alignment);
-    if (groups.grouping == Grouping::kMasked)
-        text += fmt::format(" masked groups={} expected_m={}", groups.count, groups.expected_m);
-    if (groups.grouping == Grouping::kPsum)
-        text += fmt::format(" psum groups={} expected_m={} alignment={}", groups.count, groups.expected_m,
-                            groups.alignment);
-    if (groups.grouping == Grouping::kKGrouped || groups.grouping == Grouping::kBatched)
-        text += fmt::format(" each of groups={}", groups.count);
-    return text;
+    return fmt::format("m={} n={} k={}{}", shape.m, shape.n, shape.k, describe(shape.groups));
 }
 
 std::string describe(const Fp8GemmConfig& c) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <iterator>
 
 #include "plan/raster.h"
 
@@ -21,34 +20,8 @@ struct Tiling {
     double outside_bytes;  // operand bytes of tiles that lie wholly outside D
 };
 
-// Rows that groups want scatter about what is expected: percent of it, for groups that stand for all.
-constexpr int kScatter[] = {70, 85, 100, 115, 130};
-
-// Whether every group is a whole M x N product.
-bool is_product_per_group(Grouping grouping) {
-    return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
-}
-
-// Tiles along M, of all groups. Where a layout has an entry a group, each is cut for itself.
-int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
-    if (is_product_per_group(shape.groups.grouping)) return shape.groups.count * ceil_div(shape.m, block_m);
-    if (!has_entry_per_group(shape.groups.grouping)) return ceil_div(shape.m, block_m);
-    const GroupRows group = group_rows(shape);
-    int64_t tiles = 0;
-    for (const int percent : kScatter)
-        tiles += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), shape.m), block_m);
-    return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
-}
-
-double rows_of_d(const Fp8GemmShape& shape) {
-    if (is_product_per_group(shape.groups.grouping)) return double(shape.m) * double(shape.groups.count);
-    if (!has_entry_per_group(shape.groups.grouping)) return double(shape.m);
-    const GroupRows group = group_rows(shape);
-    return double(group.rows) * double(group.count);
-}
-
 Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const int64_t tiles_m = tiles_along_m(shape, c.block_m);
+    const int64_t tiles_m = likely_tiles_along_m(shape.m, shape.groups, c.block_m);
     const int64_t tiles_n = ceil_div<int64_t>(shape.n, c.block_n);
     const int64_t clusters_m = ceil_div<int64_t>(tiles_m, c.cluster_m);
     const int64_t clusters_n = ceil_div<int64_t>(tiles_n, c.cluster_n);
@@ -56,7 +29,7 @@ Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSp
                                 double(clusters_n * c.cluster_n - tiles_n) * double(clusters_m) * c.block_n;
     Tiling t{};
     t.clusters = double(clusters_m) * double(clusters_n);
-    t.rows = rows_of_d(shape);
+    t.rows = rows_of_d(shape.m, shape.groups);
     t.slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
     t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
     t.loaded_rows = double(std::min<int64_t>(c.block_m, shape.m));
@@ -142,41 +115,6 @@ double slowdown_of(const CostConstants& cost, const ArchSpec& arch, double us) {
 }
 
 }  // namespace
-
-int64_t planning_m(int64_t m) {
-    return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
-}
-
-int64_t planning_k(int64_t k, int64_t count) {
-    constexpr int64_t kShort = 1024;
-    const int64_t mean = ceil_div(k, max_of<int64_t>(count, 1));
-    return align_up<int64_t>(max_of<int64_t>(mean, 1), mean <= kShort ? kBlockK : kShort);
-}
-
-GroupRows group_rows(const Fp8GemmShape& shape) {
-    const GroupShape& groups = shape.groups;
-    switch (groups.grouping) {
-        case Grouping::kDense:
-            break;
-        case Grouping::kContiguous:
-        case Grouping::kPsum: {
-            // No more groups have rows than there are places to start one.
-            const int64_t places = ceil_div(shape.m, groups.alignment);
-            const int64_t count = std::clamp<int64_t>(groups.count, 1, places);
-            const int64_t mean = ceil_div(shape.m, count);
-            return {groups.expected_m == 0 ? mean : std::min(planning_m(groups.expected_m), mean), count};
-        }
-        case Grouping::kMasked:
-            // Nobody knows: all rows are wanted.
-            return {groups.expected_m == 0 ? shape.m : std::min(planning_m(groups.expected_m), shape.m),
-                    groups.count};
-        case Grouping::kBatched:
-        case Grouping::kBatchSum:
-        case Grouping::kKGrouped:
-            return {shape.m, groups.count};
-    }
-    return {shape.m, 1};
-}
 
 CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& asked,
                   const ArchSpec& arch) {

@@ -75,17 +75,6 @@ inline constexpr CostConstants kSm90Cost{
     .tie_fraction = 0.01,
 };
 
-// The M that stands for `m` in every estimate, so that a choice can only change between two of them: a
-// multiple of 8 up to one wgmma tile, of 64 beyond.
-int64_t planning_m(int64_t m);
-
-// A grouped problem as estimates see it: `count` matrices of B, each multiplied with `rows` rows of A. Dense:
-// one.
-struct GroupRows {
-    int64_t rows, count;
-};
-GroupRows group_rows(const Fp8GemmShape& shape);
-
 // What limits a config, in microseconds: for printing and calibration.
 struct CostParts {
     double math = 0;  // all waves of one SM: the slowest of tensor, shared memory, promotion and latency

@@ -21,29 +21,13 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
         shape.m > 0 && shape.n > 0 && shape.k > 0,
         "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel",
         shape.m, shape.n, shape.k);
-    DG_CHECK(shape.groups.count > 0 && shape.groups.expected_m >= 0,
-             "groups: planning expects a positive num_groups and an expected_m of 0 or more, got {} and {}",
-             shape.groups.count, shape.groups.expected_m);
-    const Grouping grouping = shape.groups.grouping;
-    const bool aligned = grouping == Grouping::kContiguous || grouping == Grouping::kPsum;
-    DG_CHECK(!aligned || shape.groups.alignment > 0, "alignment: expected a positive number of rows, got {}",
-             shape.groups.alignment);
-}
-
-// Tiles of `rows` rows, whatever the layout says.
-int64_t most_tiles_along_m(const Fp8GemmShape& shape, int64_t rows) {
-    const GroupShape& groups = shape.groups;
-    const int64_t tiles = ceil_div(shape.m, rows);
-    if (has_output_per_group(groups.grouping)) return groups.count * tiles;
-    if (groups.grouping != Grouping::kPsum) return tiles;
-    // Each group but one may add a part of a tile.
-    return tiles + std::min(groups.count, ceil_div(shape.m, groups.alignment)) - 1;
+    check_groups(shape.groups);
 }
 
 // Clusters of a shape's most work: how many rows groups want may be known on the device alone.
 int grid_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int cluster = c.cluster_m * c.cluster_n;
-    const int64_t clusters = most_tiles_along_m(shape, int64_t(c.block_m) * c.cluster_m) *
+    const int64_t clusters = most_tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
                              ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = resident_clusters(arch.usable_sms, cluster);
     return int(std::min(clusters, slots)) * cluster;
@@ -140,17 +124,9 @@ Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, co
     return plan_of(*kernel.cost, config, shape, arch);
 }
 
-std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max,
-                                        const ArchSpec& arch) {
-    DG_CHECK(1 <= m_min && m_min <= m_max, "m range: expected 1 <= m_min <= m_max, got {} and {}", m_min,
-             m_max);
-    std::vector<MBreakPoint> points;
-    for (int64_t m = m_min; m <= m_max; m = planning_m(m) + 1) {
-        shape.m = m;
-        const Fp8GemmConfig config = plan_fp8_gemm(shape, arch).config;
-        if (points.empty() || !(points.back().config == config)) points.push_back({m, config});
-    }
-    return points;
+std::vector<BreakPoint<Fp8GemmConfig>> m_break_points(const Fp8GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                      const ArchSpec& arch) {
+    return break_points(shape, m_min, m_max, [&](const Fp8GemmShape& at) { return plan_fp8_gemm(at, arch).config; });
 }
 
 }  // namespace deep_gemm::plan

@@ -8,6 +8,7 @@
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 
 #include "plan/arch_spec.h"
+#include "plan/break_points.h"
 #include "plan/group_shape.h"
 #include "plan/kernel_source.h"
 
@@ -56,15 +57,9 @@ Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 // against others. Whether N is ragged, and C is D, is for the shape to say.
 Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, const ArchSpec& arch);
 
-// The configs that plans over m in [m_min, m_max] use: one entry for m_min, one for each m at which the
-// choice changes. Exact: estimates are constant between the values of planning_m, and each of those is looked
-// at.
-struct MBreakPoint {
-    int64_t m;
-    Fp8GemmConfig config;
-};
-std::vector<MBreakPoint> m_break_points(Fp8GemmShape shape, int64_t m_min, int64_t m_max,
-                                        const ArchSpec& arch);
+// The configs that plans over m in [m_min, m_max] use.
+std::vector<BreakPoint<Fp8GemmConfig>> m_break_points(const Fp8GemmShape& shape, int64_t m_min, int64_t m_max,
+                                                      const ArchSpec& arch);
 
 std::string describe(const Fp8GemmShape& shape);    // "m=4096 n=4096 k=7168"
 std::string describe(const Fp8GemmConfig& config);  // "128x192x128 stages=6 warpgroups=2 cluster=2x1 ..."

@@ -1,7 +1,8 @@
-// How a problem is divided among groups, as far as it may choose a config.
+// The groups of a problem as far as they may choose a config, and how many tiles they make.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <deep_gemm/base/types.h>
 
@@ -17,5 +18,32 @@ struct GroupShape {
 
 // The K that stands for the mean of `count` groups, `k` in all (kKGrouped): sizes change with every call, plans need not.
 int64_t planning_k(int64_t k, int64_t count);
+
+// The M that stands for `m` in every estimate, so that a choice can only change between two of them: a
+// multiple of 8 up to one wgmma tile, of 64 beyond.
+int64_t planning_m(int64_t m);
+
+// A problem of `m` rows (of one group where each has an output) as estimates see it: `count` matrices of B, each
+// multiplied with `rows` rows of A. Dense: one.
+struct GroupRows {
+    int64_t rows, count;
+};
+GroupRows group_rows(int64_t m, const GroupShape& groups);
+
+// Rows of D that are likely to be wanted, of all groups.
+double rows_of_d(int64_t m, const GroupShape& groups);
+
+// Tiles of `rows` rows along M: those that are likely, and the most there can be, whatever the layout says.
+int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
+int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
+
+// Throws Error for groups that planning cannot make sense of.
+void check_groups(const GroupShape& groups);
+
+// Whether tiles of `block_m` rows, `cluster_m` of them in a cluster, may hold rows of two groups.
+bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m);
+
+// " masked groups=8 expected_m=64", or nothing for a dense problem.
+std::string describe(const GroupShape& groups);
 
 }  // namespace deep_gemm::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/cost_model.h"
+#include "plan/group_shape.h"
 
 namespace deep_gemm::plan {
 
@@ -55,7 +55,7 @@ Raster pick_raster(const RasterSide& side_m, const RasterSide& side_n, int clust
 }
 
 Raster pick_raster(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
-    const GroupRows group = group_rows(shape);
+    const GroupRows group = group_rows(shape.m, shape.groups);
     Raster raster = pick_raster({group.rows, int64_t(c.block_m) * c.cluster_m, double(shape.k)},
                                 {shape.n, int64_t(c.block_n) * c.cluster_n, double(shape.k)},
                                 c.cluster_m * c.cluster_n, arch);

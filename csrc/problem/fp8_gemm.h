@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "problem/groups.h"
 #include "support/tensor_view.h"
 
 namespace deep_gemm {
@@ -25,18 +26,6 @@ struct OperandView {
     int64_t group_stride = 0;  // between matrices; of one it means nothing
     int64_t k_stride = 1;
     bool operator==(const OperandView&) const = default;
-};
-
-// How the rows are divided among groups, each with its own B (types.h says what each grouping means).
-struct Groups {
-    Grouping grouping = Grouping::kDense;
-    int64_t count = 1;  // matrices of B
-    // kContiguous: [m], the group of each row; kMasked: [count], wanted rows; kPsum: [count], end rows
-    const int32_t* layout = nullptr;
-    int64_t expected_m = 0;    // kMasked, kPsum: a guess of the rows of a group, for planning alone
-    int64_t alignment = 0;     // kContiguous, kPsum: groups start at multiples of it
-    bool zero_padding = true;  // kPsum: rows between a group's end and the next aligned row become zeros
-    bool operator==(const Groups&) const = default;
 };
 
 // D of heads: of each head's left + mid + right columns the product has left + right.
@@ -72,11 +61,8 @@ struct Fp8GemmProblem {
     int64_t c_group_stride = 0;  // elements, kBatched only
 
     bool has_c() const { return c != nullptr; }
-    // Matrices of D, and of A.
-    int64_t d_groups() const { return has_output_per_group(groups.grouping) ? groups.count : 1; }
     bool empty_output() const {
-        const bool needs_groups = has_entry_per_group(groups.grouping) || has_output_per_group(groups.grouping);
-        return m == 0 || n == 0 || (groups.count == 0 && needs_groups);
+        return m == 0 || n == 0 || groups.no_rows();
     }
     bool operator==(const Fp8GemmProblem&) const = default;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reference/output.h"
+#include "reference/row_ranges.h"
 
 namespace deep_gemm::reference {
 
@@ -15,12 +16,12 @@ constexpr int64_t kColumns = 32;  // of D at a time: a panel of B is decoded onc
 
 // `k` runs through all batches that are summed.
 double value_at(const Bf16GemmProblem& p, const Bf16Operand& operand, int64_t mn, int64_t k) {
-    const int64_t at = operand.at(mn, k % p.k) + k / p.k * operand.batch_stride;
+    const int64_t at = operand.at(mn, k % p.k) + k / p.k * operand.group_stride;
     return decode_bf16(static_cast<const uint16_t*>(operand.data)[at]);
 }
 
 int64_t chain_length(const Bf16GemmProblem& p) {
-    return p.batches.grouping == Grouping::kBatchSum ? p.k * p.batches.count : p.k;
+    return p.groups.grouping == Grouping::kBatchSum ? p.k * p.groups.count : p.k;
 }
 
 // Row `m` of D, `columns` of them from `n` on; `panel` holds B K-first.
@@ -34,10 +35,11 @@ void row_of_panel(const Bf16GemmProblem& p, int64_t m, int64_t n, const std::vec
     for (int64_t j = 0; j < columns; ++j) store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + sums[j] : sums[j]);
 }
 
-// One D: of a dense problem, of a batch, or the sum of all.
+// One D: of a dense problem, of a batch, or the sum of all batches.
 void one_output(const Bf16GemmProblem& p) {
-    if (p.no_product()) return copy_c(p);
+    if (p.empty_output()) return;
     const int64_t length = chain_length(p);
+    if (length == 0) return copy_c(p);
     std::vector<double> panel(length * kColumns);
     for (int64_t n = 0; n < p.n; n += kColumns) {
         for (int64_t j = 0; j < min_of(kColumns, p.n - n); ++j)
@@ -46,26 +48,38 @@ void one_output(const Bf16GemmProblem& p) {
     }
 }
 
-const void* at_element(const void* data, int64_t index, int64_t bytes) {
-    return data == nullptr ? nullptr : static_cast<const char*>(data) + index * bytes;
+// `operand` from an element on.
+Bf16Operand from_element(Bf16Operand operand, int64_t element) {
+    operand.data = static_cast<const uint16_t*>(operand.data) + element;
+    return operand;
 }
 
-Bf16GemmProblem problem_of_batch(const Bf16GemmProblem& p, int64_t batch) {
+const char* from_byte(const void* data, int64_t byte) {
+    return data == nullptr ? nullptr : static_cast<const char*>(data) + byte;
+}
+
+// The dense problem of some rows.
+Bf16GemmProblem problem_of(const Bf16GemmProblem& p, const RowRange& rows) {
     const int64_t d_bytes = p.d_dtype == Dtype::kF32 ? 4 : 2;
     Bf16GemmProblem part = p;
-    part.batches = {};
-    part.a.data = at_element(p.a.data, batch * p.a.batch_stride, 2);
-    part.b.data = at_element(p.b.data, batch * p.b.batch_stride, 2);
-    part.d = static_cast<char*>(p.d) + batch * p.batches.d_stride * d_bytes;
-    part.c = at_element(p.c, batch * p.batches.c_stride, d_bytes);
+    part.groups = {};
+    part.m = rows.count;
+    part.a = from_element(p.a, rows.matrix * p.a.group_stride + p.a.at(rows.first, 0));
+    part.d = static_cast<char*>(p.d) + (rows.matrix * p.d_group_stride + rows.first * p.d_row_stride) * d_bytes;
+    part.c = from_byte(p.c, (rows.matrix * p.c_group_stride + rows.first * p.c_row_stride) * d_bytes);
+    if (rows.group < 0)
+        part.k = 0;
+    else
+        part.b = from_element(p.b, rows.group * p.b.group_stride);
     return part;
 }
 
 }  // namespace
 
 void bf16_gemm(const Bf16GemmProblem& p) {
-    if (p.batches.grouping != Grouping::kBatched) return one_output(p);
-    for (int64_t batch = 0; batch < p.batches.count; ++batch) one_output(problem_of_batch(p, batch));
+    const Grouping grouping = p.groups.grouping;
+    if (grouping == Grouping::kDense || grouping == Grouping::kBatchSum) return one_output(p);
+    for (const RowRange& rows : row_ranges(p.groups, p.m)) one_output(problem_of(p, rows));
 }
 
 }  // namespace deep_gemm::reference

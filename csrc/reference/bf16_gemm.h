@@ -1,4 +1,4 @@
-// The BF16 GEMM in plain C++: what kernels are compared with, and what CPU tensors run.
+// The BF16 GEMM in plain C++, dense and grouped: what kernels are compared with, and what CPU tensors run.
 #pragma once
 
 #include "problem/bf16_gemm.h"

@@ -7,7 +7,7 @@
 
 #include "reference/number.h"
 #include "reference/output.h"
-#include "support/error.h"
+#include "reference/row_ranges.h"
 
 namespace deep_gemm::reference {
 
@@ -67,28 +67,21 @@ void dense(const Fp8GemmProblem& p) {
     }
 }
 
-// Rows of D that are multiplied with one matrix of B; of a masked problem counted within the group, else
-// through.
-struct RowRange {
-    int64_t first, count;
-    int64_t group;  // negative: of no group, D is zero
-};
-
 const void* at_byte(const void* data, int64_t offset) {
     return static_cast<const char*>(data) + offset;
 }
 
-// The dense problem of some rows. `matrix` is the matrix of A and D they are in.
-Fp8GemmProblem problem_of(const Fp8GemmProblem& p, const RowRange& rows, int64_t matrix) {
+// The dense problem of some rows.
+Fp8GemmProblem problem_of(const Fp8GemmProblem& p, const RowRange& rows) {
     Fp8GemmProblem part = p;
     part.groups = {};
     part.m = rows.count;
-    part.a.data = at_byte(p.a.data, matrix * p.a.group_stride + rows.first * p.a.row_stride);
-    part.sfa.data += matrix * p.sfa.stride_g + rows.first * p.sfa.stride_mn;
+    part.a.data = at_byte(p.a.data, rows.matrix * p.a.group_stride + rows.first * p.a.row_stride);
+    part.sfa.data += rows.matrix * p.sfa.stride_g + rows.first * p.sfa.stride_mn;
     const int64_t d_bytes = p.d_dtype == Dtype::kF32 ? 4 : 2;
-    part.d = static_cast<char*>(p.d) + (matrix * p.d_group_stride + rows.first * p.d_row_stride) * d_bytes;
+    part.d = static_cast<char*>(p.d) + (rows.matrix * p.d_group_stride + rows.first * p.d_row_stride) * d_bytes;
     if (p.has_c())
-        part.c = at_byte(p.c, (matrix * p.c_group_stride + rows.first * p.c_row_stride) * d_bytes);
+        part.c = at_byte(p.c, (rows.matrix * p.c_group_stride + rows.first * p.c_row_stride) * d_bytes);
     if (rows.group < 0) {
         part.k = 0;
         return part;
@@ -98,77 +91,11 @@ Fp8GemmProblem problem_of(const Fp8GemmProblem& p, const RowRange& rows, int64_t
     return part;
 }
 
-// Runs of rows of one group.
-std::vector<RowRange> contiguous_ranges(const Fp8GemmProblem& p) {
-    std::vector<RowRange> ranges;
-    for (int64_t m = 0; m < p.m; ++m) {
-        const int64_t group = p.groups.layout[m];
-        DG_CHECK(group < p.groups.count,
-                 "grouped_layout: expected groups from 0 to {}, or -1, got {} in row {}; check the layout",
-                 p.groups.count - 1, group, m);
-        if (ranges.empty() || ranges.back().group != group) ranges.push_back({m, 0, group});
-        ++ranges.back().count;
-    }
-    return ranges;
-}
-
-void contiguous(const Fp8GemmProblem& p) {
-    for (const RowRange& rows : contiguous_ranges(p)) dense(problem_of(p, rows, 0));
-}
-
-void masked(const Fp8GemmProblem& p) {
-    for (int64_t group = 0; group < p.groups.count; ++group)
-        DG_CHECK(0 <= p.groups.layout[group] && p.groups.layout[group] <= p.m,
-                 "masked_m: expected from 0 to {} rows, got {} for group {}; check the counts", p.m,
-                 p.groups.layout[group], group);
-    for (int64_t group = 0; group < p.groups.count; ++group)
-        dense(problem_of(p, {0, p.groups.layout[group], group}, group));
-}
-
-// The rows of each group that has any, and their padding where it becomes zeros.
-std::vector<RowRange> psum_ranges(const Fp8GemmProblem& p) {
-    std::vector<RowRange> ranges;
-    for (int64_t group = 0, start = 0; group < p.groups.count; ++group) {
-        const int64_t end = p.groups.layout[group], next = align_up(end, p.groups.alignment);
-        DG_CHECK(0 <= end && end <= max_of(p.m, start) && start <= next,
-                 "grouped_layout: expected ends up to {} rows that leave no group before another, got {} for "
-                 "group {}, which starts at row {}; check the layout",
-                 p.m, end, group, start);
-        if (start < end) {
-            ranges.push_back({start, end - start, group});
-            if (p.groups.zero_padding) ranges.push_back({end, min_of(next, p.m) - end, -1});
-        }
-        start = next;
-    }
-    return ranges;
-}
-
-void batched(const Fp8GemmProblem& p) {
-    for (int64_t group = 0; group < p.groups.count; ++group) dense(problem_of(p, {0, p.m, group}, group));
-}
-
-void psum(const Fp8GemmProblem& p) {
-    for (const RowRange& rows : psum_ranges(p)) dense(problem_of(p, rows, 0));
-}
-
 }  // namespace
 
 void fp8_gemm(const Fp8GemmProblem& p) {
-    switch (p.groups.grouping) {
-        case Grouping::kDense:
-            return dense(p);
-        case Grouping::kContiguous:
-            return contiguous(p);
-        case Grouping::kMasked:
-            return masked(p);
-        case Grouping::kPsum:
-            return psum(p);
-        case Grouping::kBatched:
-            return batched(p);
-        case Grouping::kBatchSum:  // no FP8 contraction is one
-        case Grouping::kKGrouped:  // a problem of its own: k_grouped_gemm.h
-            break;
-    }
+    if (p.groups.grouping == Grouping::kDense) return dense(p);
+    for (const RowRange& rows : row_ranges(p.groups, p.m)) dense(problem_of(p, rows));
 }
 
 }  // namespace deep_gemm::reference

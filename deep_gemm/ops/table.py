@@ -47,6 +47,7 @@ def dense_fp8() -> list[Op]:
 
 
 GROUPED_FORMATS = "E4M3 x E4M3 with FP32 factors, recipe (1,128,128) or (1,1,128), D in BF16"
+GROUPED_BF16_FORMATS = "BF16 x BF16, A K-major, B K-major or N-major, D in BF16"
 
 
 def m_grouped() -> list[Op]:
@@ -72,6 +73,8 @@ def m_grouped() -> list[Op]:
                 f"m_grouped_bf16_gemm_{layout}_contiguous",
                 f'a, b, d, grouped_layout, compiled_dims="nk", {psum}{tail}',
                 "one BF16 GEMM over experts whose rows follow each other",
+                archs=("sm_90", "cpu"),
+                formats=f"{GROUPED_BF16_FORMATS}, layouts of row ids and of ends (psum)",
                 older_keywords={"m_indices": "grouped_layout"},
             )
         )
@@ -89,6 +92,8 @@ def m_grouped() -> list[Op]:
             "m_grouped_bf16_gemm_nt_masked",
             f'{masked}, compiled_dims="nk"',
             "one BF16 GEMM an expert, row counts read on the device",
+            archs=("sm_90", "cpu"),
+            formats=GROUPED_BF16_FORMATS,
             aliases=("bf16_m_grouped_gemm_nt_masked",),
         ),
     ]
@@ -223,7 +228,11 @@ def legacy() -> list[Op]:
         "a_fused_k_grouped_bf16_gemm_tn_contiguous_tl": fused_k,
         "b_fused_k_grouped_bf16_gemm_tn_contiguous_tl": fused_k,
     }
-    return [Op(name, args, "BF16 grouped GEMM with gathered rows", module="legacy") for name, args in names.items()]
+    runs = {"archs": ("sm_90", "cpu"), "formats": "BF16 x BF16, D in BF16"}
+    summary = "BF16 grouped GEMM of the Triton releases"
+    return [
+        Op(name, args, summary, module="legacy", **({} if "k_grouped" in name else runs)) for name, args in names.items()
+    ]
 
 
 _FAMILIES = (dense_fp8, m_grouped, dense_bf16, logits, k_grouped, other, mega_moe, names_1x, legacy)

@@ -17,7 +17,7 @@ PROGRAM = Path(grouped_scenarios.__file__)
 def run_scenarios(library: str, cache: Path, *names: str, program: Path = PROGRAM, **environment: str) -> dict[str, str]:
     """Scenario -> "ok" or a traceback, in a process of its own: the emulator is chosen before the first call."""
     settings = {"DG_EMULATE": "sm90a", "DG_DRIVER_LIBRARY": library, "DG_JIT_CACHE_DIR": str(cache)}
-    settings["PYTHONPATH"] = os.pathsep.join(path for path in (str(program.parent), *sys.path) if path)
+    settings["PYTHONPATH"] = os.pathsep.join(path for path in (str(program.parent), str(program.parents[1]), *sys.path) if path)
     command = [sys.executable, str(program), *names]
     run = subprocess.run(command, env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr

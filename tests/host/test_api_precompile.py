@@ -105,6 +105,53 @@ def test_compile_for_ends_builds_what_calls_use(cache, hint):
     assert {kernel.digest for kernel in built} == expected
 
 
+BF16_OPS = {
+    "bf16_gemm_nt": {"a_major": "k", "b_major": "k"},
+    "bf16_gemm_nn": {"a_major": "k", "b_major": "mn"},
+    "bf16_gemm_tn": {"a_major": "mn", "b_major": "mn"},
+    "bf16_gemm_tt": {"a_major": "mn", "b_major": "k"},
+    "m_grouped_bf16_gemm_nt_contiguous": {"b_major": "k", "grouping": "contiguous", "num_groups": 8},
+    "m_grouped_bf16_gemm_nn_contiguous": {"b_major": "mn", "grouping": "contiguous", "num_groups": 8},
+    "bf16_m_grouped_gemm_nt_masked": {"grouping": "masked", "num_groups": 8, "expected_m": 0},
+}
+
+
+@pytest.mark.parametrize("op", BF16_OPS)
+def test_compile_of_bf16_builds_what_calls_use(cache, op):
+    options = BF16_OPS[op]
+    output = {} if "grouping" in options else {"out": torch.float32, "accumulate": True}
+    groups = {"num_groups": 8} if "grouping" in options else {}
+    built = deep_gemm.compile(op, m=(1, 150), n=576, k=512, jobs=2, **output, **groups)
+    expected = set()
+    for m in range(1, 151):
+        words = {"d_dtype": "f32", "has_c": True} if output else {}
+        source = _C.print_bf16_gemm_source(_C.plan_bf16_gemm(m, 576, 512, **options, **words)["config"])
+        expected.add(_C.jit_digest(source["entry"], source["text"], 9, 0))
+    assert {kernel.digest for kernel in built} == expected and len(built) > 1
+
+
+@pytest.mark.parametrize("hint", [0, 20])
+def test_compile_of_bf16_for_ends(cache, hint):
+    op = "m_grouped_bf16_gemm_nn_contiguous"
+    (built,) = deep_gemm.compile(op, m=8192, n=576, k=512, num_groups=8, use_psum_layout=True, expected_m=hint)
+    plan = _C.plan_bf16_gemm(8192, 576, 512, b_major="mn", grouping="psum", num_groups=8, expected_m=hint)
+    source = _C.print_bf16_gemm_source(plan["config"])
+    assert built.digest == _C.jit_digest(source["entry"], source["text"], 9, 0) and "psum" in built.text
+
+
+def test_cli_knows_bf16(cache, capsys):
+    shape = ["--m", "64", "--n", "576", "--k", "512"]
+    assert main(["compile", "--op", "bf16_gemm_nn", *shape, "--jobs", "1"]) == 0
+    assert "1 kernels for sm_90a" in capsys.readouterr().out
+    assert main(["compile", "--op", "bf16_gemm_nn", "--m", "1:4096", *shape[2:], "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 1
+    assert main(["plan", "--op", "m_grouped_bf16_gemm_nt_masked", *shape, "--groups", "8", "--expected-m", "20"]) == 0
+    short = capsys.readouterr().out
+    assert short.startswith("best ") and "masked" in short and "runner-up" in short
+    assert main(["plan", "--op", "m_grouped_bf16_gemm_nt_masked", *shape, "--groups", "8", "--all"]) == 0
+    assert len(capsys.readouterr().out) > len(short)
+
+
 def test_ends_are_of_contiguous_groups_alone():
     for options in (MASKED, {"op": "fp8_gemm_nt"}):
         with pytest.raises(deep_gemm.DeepGemmError, match="^use_psum_layout: "):
@@ -131,6 +178,8 @@ def test_recipe_output_and_c_choose_other_kernels(cache):
 @pytest.mark.parametrize(
     "change, message",
     [
+        ({"op": "bf16_gemm_nt", "recipe": (1, 128, 128)}, "^recipe: BF16"),
+        ({"op": "m_grouped_bf16_gemm_nt_masked", "out": torch.float32}, "^out: .*bfloat16"),
         ({"op": "no_such_op"}, "no operation"),
         ({"op": "einsum"}, "fp8_gemm"),
         ({"m": 0}, "^m:"),

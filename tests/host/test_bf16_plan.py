@@ -9,17 +9,18 @@ import pytest
 from bf16_cases import CONFIGS, config
 from deep_gemm import _C, DeepGemmError
 
-_PATH = Path(__file__).parents[1] / "golden" / "sm90_bf16_gemm.py"
-_SPEC = importlib.util.spec_from_file_location("golden_sm90_bf16_gemm", _PATH)
-golden = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(golden)
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def test_plans_are_the_golden_ones():
+@pytest.mark.parametrize("name, least", [("sm90_bf16_gemm", 50), ("sm90_m_grouped_bf16_gemm", 30)])
+def test_plans_are_the_golden_ones(name, least):
+    spec = importlib.util.spec_from_file_location(f"golden_{name}", GOLDEN / f"{name}.py")
+    golden = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(golden)
     committed, now = json.loads(golden.TABLE.read_text()), list(golden.planned_rows())
-    assert len(committed) == len(list(golden.cases())) and len(committed) > 50
+    assert len(committed) == len(list(golden.cases())) and len(committed) > least
     changed = [(old, new) for old, new in zip(committed, now) if old != new]
-    assert not changed, f"{changed[0]}; if plans should change, run {_PATH.name} and commit the table"
+    assert not changed, f"{changed[0]}; if plans should change, run {name}.py and commit the table"
 
 
 @pytest.mark.parametrize("change", CONFIGS, ids=str)
@@ -72,3 +73,78 @@ def test_the_pick_is_among_the_cheapest():
 def test_the_source_names_the_kernel():
     source = _C.print_bf16_gemm_source(config(b_major="mn"))
     assert "bf16_gemm" in source["entry"] and "Major::kMn" in source["text"]
+
+
+CONTIGUOUS = {"grouping": "contiguous", "num_groups": 8}
+MASKED = {"grouping": "masked", "num_groups": 32, "expected_m": 192}
+PSUM = {"grouping": "psum", "num_groups": 8, "expected_m": 0, "alignment": 128}
+
+
+@pytest.mark.parametrize("options", [CONTIGUOUS, MASKED, PSUM], ids=["contiguous", "masked", "psum"])
+def test_clusters_of_groups_lie_along_n(options):
+    plans = _C.plans_bf16_gemm(8192, 4096, 7168, **options)
+    assert {plan["config"]["cluster_m"] for plan in plans} == {1} and max(plan["cluster"] for plan in plans) > 1
+    assert {plan["config"]["grouping"] for plan in plans} == {options["grouping"]}
+
+
+@pytest.mark.parametrize("alignment, heights", [(64, {64}), (128, {64, 128}), (192, {64}), (256, {64, 128, 256})])
+def test_tiles_of_contiguous_groups_divide_the_alignment(alignment, heights):
+    plans = _C.plans_bf16_gemm(8192, 4096, 7168, **CONTIGUOUS, alignment=alignment)
+    assert {plan["config"]["block_m"] for plan in plans} == heights
+
+
+@pytest.mark.parametrize("options", [MASKED, PSUM, {**PSUM, "alignment": 64}], ids=str)
+def test_groups_cut_each_for_itself_take_any_height(options):
+    assert {plan["config"]["block_m"] for plan in _C.plans_bf16_gemm(8192, 4096, 7168, **options)} == {64, 128, 192, 256}
+
+
+def test_a_config_that_straddles_groups_is_refused():
+    for changes in ({"cluster_m": 2}, {"block_m": 256, "num_math_warpgroups": 2, "num_stages": 3}):
+        with pytest.raises(DeepGemmError, match="grouping: .* may belong to two groups of a contiguous problem"):
+            _C.plan_bf16_gemm(8192, 4096, 7168, **CONTIGUOUS, config=config(grouping="contiguous", **changes))
+    with pytest.raises(DeepGemmError, match="made for other .* grouping"):
+        _C.plan_bf16_gemm(8192, 4096, 7168, **CONTIGUOUS, config=config())
+    with pytest.raises(DeepGemmError, match="grouping: A is K-major"):
+        _C.plan_bf16_gemm(8192, 4096, 7168, **MASKED, a_major="mn", config=config(grouping="masked", a_major="mn"))
+
+
+def test_the_grid_holds_the_most_work_there_can_be():
+    for options, matrices, parts in ((CONTIGUOUS, 1, 0), (MASKED, 32, 0), (PSUM, 1, 3)):
+        for plan in _C.plans_bf16_gemm(512, 4096, 2048, **options):
+            c = plan["config"]
+            tiles = (matrices * -(-512 // c["block_m"]) + parts) * -(-4096 // (c["block_n"] * c["cluster_n"]))
+            assert plan["grid"] == plan["cluster"] * min(tiles, 132 // plan["cluster"])
+
+
+def test_a_hint_chooses_heights_and_estimates_alone():
+    feasible, estimates, heights = set(), [], []
+    for hint in (8, 64, 192, 512, 10**9):
+        plans = _C.plans_bf16_gemm(1024, 4096, 7168, **{**MASKED, "expected_m": hint})
+        feasible.add(tuple(sorted(str(plan["config"]) for plan in plans)))
+        estimates.append(plans[0]["estimate_us"])
+        heights.append(plans[0]["config"]["block_m"])
+    assert len(feasible) == 1 and estimates == sorted(estimates) and estimates[0] < estimates[-1] / 3
+    assert heights == sorted(heights) and heights[0] == 64
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({**MASKED, "num_groups": 0}, "positive num_groups"),
+        ({**MASKED, "expected_m": -1}, "expected_m of 0 or more"),
+        ({**CONTIGUOUS, "alignment": 0}, "alignment: expected a positive number"),
+        ({**CONTIGUOUS, "alignment": 96}, "No config of sm90_bf16_gemm runs m=128 n=4096 k=4096 contiguous groups=8 alignment=96"),
+    ],
+)
+def test_groups_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(DeepGemmError, match=message):
+        _C.plan_bf16_gemm(128, 4096, 4096, **options)
+
+
+def test_break_points_are_where_the_choice_changes():
+    for options in ({}, {"b_major": "mn", "d_dtype": "f32"}, CONTIGUOUS, MASKED):
+        points = _C.bf16_gemm_break_points(4096, 2048, 1, 700, **options)
+        assert points[0]["m"] == 1 and len(points) > 1
+        for m in range(1, 701, 23):
+            (config_at,) = [point["config"] for point in points if point["m"] <= m][-1:]
+            assert config_at == _C.plan_bf16_gemm(m, 4096, 2048, **options)["config"], (m, options)

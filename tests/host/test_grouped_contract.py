@@ -1,20 +1,23 @@
-"""Calls of the grouped FP8 GEMMs that must be refused: by name, saying what was expected and what came, before any write."""
+"""Calls of the grouped GEMMs, FP8 and BF16, that must be refused: by name, saying what was expected and what came, before any write."""
 
 import pytest
 import torch
 
+import grouped_bf16_bad_calls as bf16
 from deep_gemm import _C
 from fp8_calls import BF16, poison, still_poisoned
 from grouped_bad_calls import BAD_GROUPED_CALLS, CAPACITY, GOOD_GROUPED_CALLS, K, G, N, good_contiguous, good_masked
 
-MAKERS = [good_contiguous, good_masked]
+MAKERS = [good_contiguous, good_masked, bf16.good_contiguous, bf16.good_masked]
+BAD, GOOD = BAD_GROUPED_CALLS + bf16.BAD_GROUPED_CALLS, GOOD_GROUPED_CALLS + bf16.GOOD_GROUPED_CALLS
+NAMES = [f"m_grouped_{dtype}_gemm_{form}" for dtype in ("fp8", "bf16") for form in ("nt_contiguous", "nn_contiguous", "nt_masked")]
 
 
 def name_of(row) -> str:
-    return f"{row[0].__name__[5:]}-{row[1]}"
+    return f"{'bf16-' if row[0] in MAKERS[2:] else ''}{row[0].__name__[5:]}-{row[1]}"
 
 
-@pytest.mark.parametrize("row", BAD_GROUPED_CALLS, ids=name_of)
+@pytest.mark.parametrize("row", BAD, ids=name_of)
 def test_refused_by_name_and_untouched(row):
     make, case = row
     call = make()
@@ -34,7 +37,7 @@ def test_the_unspoiled_call_is_accepted(make):
     assert call.d.isfinite().all()
 
 
-@pytest.mark.parametrize("row", GOOD_GROUPED_CALLS, ids=name_of)
+@pytest.mark.parametrize("row", GOOD, ids=name_of)
 def test_accepted(row):
     make, case = row
     call = make()
@@ -44,10 +47,10 @@ def test_accepted(row):
 
 
 def test_names_are_unique_and_enough():
-    assert len({name_of(row) for row in BAD_GROUPED_CALLS}) == len(BAD_GROUPED_CALLS) >= 90
+    assert len({name_of(row) for row in BAD}) == len(BAD) and len(BAD_GROUPED_CALLS) >= 90 and len(bf16.BAD_GROUPED_CALLS) >= 70
 
 
-@pytest.mark.parametrize("name", ["m_grouped_fp8_gemm_nt_contiguous", "m_grouped_fp8_gemm_nn_contiguous", "m_grouped_fp8_gemm_nt_masked"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_wrong_number_of_arguments_is_a_type_error(name):
     with pytest.raises(TypeError):
         getattr(_C, name)(1, 2, 3)

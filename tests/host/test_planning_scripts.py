@@ -1,5 +1,6 @@
 """The scripts around the planner: how picks are judged, how machine code is compared, what a compiler's report says."""
 
+import csv
 import importlib.util
 import json
 import os
@@ -71,6 +72,68 @@ def test_the_report_is_printed(tmp_path):
     assert ran.returncode == 0 and "1 shapes: the pick is" in ran.stdout and "dram=" in ran.stdout, ran.stderr
 
 
+def key_of(shape):
+    """A shape without the ways to write its recipe."""
+    names = ("a_major", "b_major", "d_dtype", "has_c", "grouping", "num_groups")
+    majors = {"a_major": "k", "b_major": "k"} if shape.family == "bf16" else {}
+    options = {**majors, "has_c": False, "grouping": "dense", "num_groups": 1, **shape.options()}
+    return (shape.family, shape.m, shape.n, shape.k, *(options.get(name) for name in names))
+
+
+def test_measurements_of_every_family_are_judged(tmp_path):
+    """What tune.py writes, fit_cost_model.py reads: shapes and configs come back as they were."""
+    tune, fit = load("tune"), load("fit_cost_model")
+    planners, file = tune.planners, (tmp_path / "rows.csv").open("w", newline="")
+    writer = csv.DictWriter(file, tune.COLUMNS, extrasaction="ignore", restval="")
+    writer.writeheader()
+    subjects = tune.wanted(tune.parse_arguments(["--shapes", str(SCRIPTS / "shapes" / "tune.json")]))
+    assert {subject.kind for subject in subjects} == {"dense", "contiguous", "masked", "psum"}
+    expected = {}
+    for subject, plans in tune.planned(subjects[::3], 3, {}):
+        shape = subject.shape()
+        expected[key_of(shape)] = [plan["estimate_us"] for plan in plans]
+        for plan in plans:
+            row = {"family": shape.family, "m": shape.m, "n": shape.n, "k": shape.k, **shape.options(), **plan["config"]}
+            tune.write_row(writer, {**row, "us": plan["estimate_us"]})
+    file.close()
+    measured = fit.evaluate(fit.read_rows(tmp_path / "rows.csv"), {})
+    found = {key_of(shape): rows for shape, rows in measured.items()}
+    assert len(found) == len(measured)
+    assert found.keys() == expected.keys()
+    for key, rows in found.items():
+        assert [row.estimate for row in rows] == pytest.approx(expected[key]) == [row.measured for row in rows]
+    assert planners.default_jobs() >= 1
+
+
+def test_tiles_of_all_heights_are_tuned_for_masked_groups():
+    tune = load("tune")
+    arguments = tune.parse_arguments(["--shapes", str(SCRIPTS / "shapes" / "tune.json"), "--family", "fp8", "--kind", "masked"])
+    for _, plans in tune.planned(tune.wanted(arguments), 0, {}):
+        assert {plan["config"]["block_m"] for plan in plans} == {64, 128, 192, 256}
+
+
+def test_candidates_are_timed_and_wrong_ones_are_not(monkeypatch, capsys):
+    """Without a GPU: pins do nothing, one candidate's call writes other bits."""
+    import torch
+
+    tune = load("tune")
+    case = tune.dense_problems.Case("bf16_gemm_nt", "bfloat16", False, 8, 16, 32)
+    subject = tune.Subject(case, "dense")
+    plans = tune.planned([subject], 3, {})[0][1]
+    d = torch.zeros(4)
+
+    def pinned(shape, config, device, call):
+        return lambda: d.copy_(torch.ones(4) * (2 if config is plans[1]["config"] else 1))
+
+    monkeypatch.setattr(tune.planners, "pinned", pinned)
+    monkeypatch.setattr(tune.torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(tune, "arms_of", lambda subject: tune.Arms(lambda: None, d, lambda: None))
+    monkeypatch.setattr(tune, "kernel_times", lambda calls, *rest: {name: [float(name) + 1 if name != "reference" else 9.0] for name in calls})
+    rows = list(tune.measure(subject, plans, 5))
+    assert [row["us"] for row in rows] == [1.0, 3.0] and rows[0]["is_pick"] and rows[0]["reference_us"] == "9.00"
+    assert "WRONG BITS" in capsys.readouterr().err and "pick 1.000x" in tune.summary(subject, rows)
+
+
 OLD = ["MOV R1, c[0x0][0x28]", "@P0 LDG.E R2, [R4]", "FFMA R3, R2, R2, R3", "EXIT"]
 
 
@@ -89,7 +152,7 @@ def test_changed_opcodes_are_counted(new, expected):
 def test_golden_kernels_are_distinct_jobs_with_a_source_each():
     compile_all = load("compile_all")
     jobs = [compile_all.job_of(plan) for plan in compile_all.golden_plans()]
-    assert len(jobs) == 96 + 100 and len({(job.entry, job.source) for job in jobs}) > 30
+    assert len(jobs) == 96 + 100 + 50 and len({(job.entry, job.source) for job in jobs}) > 30
     assert all(job.entry in job.source and 0 < job.smem_bytes <= 232448 for job in jobs)
 
 

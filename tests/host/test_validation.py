@@ -117,3 +117,20 @@ def test_rules_of_bf16_operands(name, layout, rest, words):
     arguments = (a, b, d, None, layout, *rest) if along_k else (a, b, d, layout, *rest)
     with pytest.raises(deep_gemm.DeepGemmError, match=words):
         validation.check_call(name, arguments)
+
+
+@pytest.mark.usefixtures("validating")
+@pytest.mark.parametrize("letters", ["nt", "nn"])
+def test_bf16_calls_are_looked_at(letters):
+    a, b, d = torch.ones(128, 8, dtype=BF16), torch.ones(2, 8, 8, dtype=BF16), torch.full((128, 8), POISON, dtype=BF16)
+    ids = torch.zeros(128, dtype=torch.int32)
+    call = getattr(deep_gemm, f"m_grouped_bf16_gemm_{letters}_contiguous")
+    call(a, b, d, ids)
+    d.fill_(POISON)
+    ids[100] = 1
+    with pytest.raises(deep_gemm.DeepGemmError, match="one group, that of row 0, 0, .*got 1 in row 100"):
+        call(a, b, d, ids)
+    assert bool((d == POISON).all())
+    counts = torch.tensor([3, 9], dtype=torch.int32)
+    with pytest.raises(deep_gemm.DeepGemmError, match="masked_m: expected from 0 to 8 rows, got 9 for group 1"):
+        deep_gemm.m_grouped_bf16_gemm_nt_masked(b, b, torch.empty_like(b), counts, 0)

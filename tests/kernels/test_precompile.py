@@ -23,6 +23,8 @@ sms = int(sys.argv[1])
 kinds = [{}, {"recipe": (1, 1, 128), "out": torch.float32, "accumulate": True}]
 for kind in kinds:
     deep_gemm.compile(m=(1, 600), n=576, k=1024, sm_count=sms, **kind)
+deep_gemm.compile("bf16_gemm_nn", m=(1, 600), n=576, k=1024, sm_count=sms, out=torch.float32, accumulate=True)
+deep_gemm.compile("m_grouped_bf16_gemm_nt_masked", m=96, n=576, k=512, sm_count=sms, num_groups=3, expected_m=64)
 assert not torch.cuda.is_initialized()
 print(deep_gemm._C.jit_report()["compiled"])
 """
@@ -32,6 +34,12 @@ from fp8_cases import Case, make_problem
 for m in (1, 16, 17, 48, 64, 65, 128, 129, 300, 512, 600):
     make_problem(Case(m, 576, 1024), "cuda").run()
     make_problem(Case(m, 576, 1024, (1, 1, 128), out=torch.float32, c="same"), "cuda").run()
+import bf16_cases
+from grouped_bf16_cases import make_grouped_bf16
+from grouped_cases import masked
+for m in (1, 64, 129, 600):
+    bf16_cases.make_problem(bf16_cases.Case("nn", m, 576, 1024, torch.float32, "same"), "cuda").run()
+make_grouped_bf16(masked((3, 0, 70), 96, 576, 512)).to("cuda").run()
 torch.cuda.synchronize()
 print(deep_gemm._C.jit_report()["compiled"])
 """

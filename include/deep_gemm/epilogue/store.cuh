@@ -177,6 +177,19 @@ DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
     return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
 }
 
+// Makes a wave's sums what its group wants of D before they are stored: rows of no group become zeros, and a wave of a masked
+// group that TMA may not write whole is stored here. `row` is this thread's first, `wave_row` the wave's.
+template <StoreConfig kConfig, typename Args>
+DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row,
+                                  uint32_t wave_row) {
+    if constexpr (kConfig.grouping == Grouping::kContiguous)
+        zero_rows_unless([&](uint32_t r) { return args.groups.layout[min_of(r, args.m - 1)] >= 0; }, sums, row);
+    if constexpr (kConfig.grouping == Grouping::kPsum)
+        zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, sums, row);
+    if constexpr (kConfig.grouping == Grouping::kMasked)
+        if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM) store_partial_wave<kConfig>(args, sums, tile, row);
+}
+
 template <StoreConfig kConfig>
 DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
     const int32_t d_group = has_output_per_group(kConfig.grouping) ? group : 0;

@@ -1,4 +1,5 @@
-// SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32.
+// SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32. Grouped along M, each
+// group of rows has a B of its own.
 //
 //   global A, B --TMA--> smem stages --wgmma--> FP32 accumulators, over all of K --(+C)--> smem --TMA--> D
 //
@@ -13,10 +14,10 @@
 //
 // A stage holds 64 of K. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
 // K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators, whatever the
-// tile, the cluster and the problem's other rows: its bits depend on its own row of A and column of B alone.
+// tile, the cluster, the grouping and the problem's other rows: its bits depend on its own row of A and column of B alone.
 // Batches: each has a D (kBatched), or D is their sum (kBatchSum): then the chain goes on from the K of one to that of the next.
 // Groups along K (kKGrouped) are rows of A and B, MN-major both; those of their gaps are zeros, so stages may reach into them.
-// The contract guarantees: M, N, K > 0 (of a group: K >= 0), 16-byte aligned rows.
+// The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, and of a group of kKGrouped: K >= 0), 16-byte aligned rows.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -25,9 +26,7 @@
 #include <deep_gemm/ptx/griddepcontrol.cuh>
 #include <deep_gemm/ptx/setmaxnreg.cuh>
 #include <deep_gemm/ptx/wgmma_bf16_shapes.cuh>
-#include <deep_gemm/schedule/batched.cuh>
-#include <deep_gemm/schedule/dense.cuh>
-#include <deep_gemm/schedule/k_grouped.cuh>
+#include <deep_gemm/schedule/grouping.cuh>
 #include <deep_gemm/tile/load.cuh>
 #include <deep_gemm/tile/pipeline.cuh>
 
@@ -48,6 +47,8 @@ struct Bf16GemmContext {
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
+    static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(!divides_rows(kConfig.grouping) || kConfig.a_major == Major::kK, "slices of A are of rows");
 
     const Bf16GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
@@ -60,16 +61,8 @@ struct Bf16GemmContext {
     // Where a tile's part of K starts.
     DG_DEVICE uint32_t first_k(const Tile& tile) const { return kKGrouped ? tile.k_idx : 0; }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE auto schedule() const {
-        constexpr int kM = kConfig.block_m, kN = kConfig.block_n, kClusterM = kConfig.cluster_m, kClusterN = kConfig.cluster_n;
-        if constexpr (kKGrouped)
-            return KGroupedSchedule<kM, kN, kClusterM, kClusterN, kBf16BlockK>({args.m, args.n, args.k}, args.raster,
-                                                                              cluster_rank, args.groups);
-        else if constexpr (kConfig.grouping == Grouping::kBatched)
-            return BatchedSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
-        else
-            return DenseSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank);
-    }
+    DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
+    DG_DEVICE auto schedule() const { return schedule_of<kConfig, kBf16BlockK>(args, cluster_rank); }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
     // This math thread's first row of a wave.
@@ -85,7 +78,7 @@ struct OperandShare {
     SliceArgs slices;  // K-major: rows of a slice, slices; MN-major: boxes of 64 rows, CTAs that divide K
 };
 
-// Where along K a tile is: a row of K, and the group of operands that have groups.
+// Where along K a stage is: a row of K, and the group of operands.
 template <bool kBatchSum>
 struct KPlace {
     uint32_t k_idx;
@@ -101,7 +94,7 @@ struct KPlace {
 };
 
 // Loads the share of a stage's K block.
-template <Grouping kMaps, Major kMajor, int kSharers, typename Place>
+template <Major kMajor, int kSharers, Grouping kMaps, typename Place>
 DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
@@ -127,7 +120,8 @@ DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
-    constexpr Grouping kMaps = has_operands_per_group(kConfig) ? Grouping::kBatched : Grouping::kDense;
+    constexpr Grouping kMaps = has_grouped_maps(kConfig) ? Grouping::kBatched : Grouping::kDense;
+    constexpr bool kBatchSum = Bf16GemmContext<kConfig>::kBatchSum;
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     constexpr SliceArgs kBSlices = b_slices(kConfig);
@@ -136,16 +130,20 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
+        if (!ctx.has_product(tile)) continue;
         const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
         const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
-        KPlace<Bf16GemmContext<kConfig>::kBatchSum> place{ctx.first_k(tile), tile.group};
-        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance(), place.advance(ctx.args.k)) {
+        KPlace<kBatchSum> a_place{ctx.first_k(tile), has_operand_per_group(kConfig.grouping) ? tile.group : 0};
+        KPlace<kBatchSum> b_place{ctx.first_k(tile), tile.group};
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kMaps, kConfig.a_major, kConfig.cluster_n>(a, place, ctx.a_stage(cursor.stage), full);
-            load_share<kMaps, kConfig.b_major, kConfig.cluster_m>(b, place, ctx.b_stage(cursor.stage), full);
+            load_share<kConfig.a_major, kConfig.cluster_n, kMaps>(a, a_place, ctx.a_stage(cursor.stage), full);
+            load_share<kConfig.b_major, kConfig.cluster_m, kMaps>(b, b_place, ctx.b_stage(cursor.stage), full);
+            a_place.advance(ctx.args.k);
+            b_place.advance(ctx.args.k);
         }
     }
 }
@@ -184,6 +182,16 @@ DG_DEVICE void multiply_stage(float (&sums)[kWaves][kConfig.block_n / 2], uint32
     ptx::wgmma_commit();
 }
 
+template <int kWaves, int kFragment>
+DG_DEVICE void clear_sums(float (&sums)[kWaves][kFragment]) {
+#pragma unroll
+    for (int wave = 0; wave < kWaves; ++wave) {
+#pragma unroll
+        for (int i = 0; i < kFragment; ++i) sums[wave][i] = 0.0f;
+        ptx::pin_registers(sums[wave]);
+    }
+}
+
 // Walks all of K, one stage's products in flight while the next stage's are issued; a stage is given back when its own
 // are done.
 template <Bf16GemmConfig kConfig, int kWaves>
@@ -192,18 +200,8 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     using Context = Bf16GemmContext<kConfig>;
     const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
     const uint32_t b_low = OperandDescriptor<kConfig.b_major>::low(ctx.b_stage(0));
-#pragma unroll
-    for (int wave = 0; wave < kWaves; ++wave) {
-#pragma unroll
-        for (int i = 0; i < kConfig.block_n / 2; ++i) sums[wave][i] = 0.0f;
-        ptx::pin_registers(sums[wave]);
-    }
     uint32_t last_stage = cursor.stage;
     const uint32_t num_k = ctx.num_k_stages(tile);
-    if (Context::kKGrouped && num_k == 0) {
-        if constexpr (kConfig.has_c) make_neutral(sums);
-        return;
-    }
 #pragma unroll 1
     for (uint32_t k = 0; k < num_k; ++k) {
         cursor.consumer_wait();
@@ -220,16 +218,19 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
     consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
 }
 
-// Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
+// Adds C, or keeps what the tile's group wants. Waves outside of D read no C: where C is D, another CTA may be writing the
+// rows they would read instead.
 template <Bf16GemmConfig kConfig, int kWaves>
-DG_DEVICE void add_c_to_tile(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kWaves][kConfig.block_n / 2],
-                             const Tile& tile) {
-    if (tile.n_idx >= ctx.args.n) return;
+DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kWaves][kConfig.block_n / 2],
+                           const Tile& tile) {
 #pragma unroll
     for (int wave = 0; wave < kWaves; ++wave) {
         const uint32_t wave_row = tile.m_idx + (ctx.warp / 4 * kWaves + wave) * kWgmmaM;
-        if (wave_row < ctx.args.m)
-            add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, wave_row + ctx.row_in_wave(), ctx.lane);
+        const uint32_t row = wave_row + ctx.row_in_wave();
+        if constexpr (kConfig.has_c)
+            if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
+                add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, row, ctx.lane);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row);
     }
 }
 
@@ -242,8 +243,12 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         float sums[Context::kWaves][kConfig.block_n / 2];
-        multiply_tile<kConfig>(ctx, cursor, tile, sums);
-        if constexpr (kConfig.has_c) add_c_to_tile<kConfig>(ctx, sums, tile);
+        clear_sums(sums);
+        if (ctx.has_product(tile))
+            multiply_tile<kConfig>(ctx, cursor, tile, sums);
+        else if constexpr (kConfig.grouping == Grouping::kKGrouped && kConfig.has_c)
+            make_neutral(sums);
+        finish_sums<kConfig>(ctx, sums, tile);
         store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
                                           tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);
     }

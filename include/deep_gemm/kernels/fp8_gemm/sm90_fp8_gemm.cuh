@@ -70,7 +70,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
-                const int32_t a_group = has_output_per_group(kMaps) ? tile.group : 0;
+                const int32_t a_group = has_operand_per_group(kConfig.grouping) ? tile.group : 0;
                 const Slice a{maps.a(), k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 if (rank_n < a_slices.count)
@@ -120,14 +120,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
         if constexpr (kConfig.has_c && !kConfig.c_is_d)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
-        if constexpr (kConfig.grouping == Grouping::kContiguous)
-            zero_rows_unless([&](uint32_t r) { return ctx.args.groups.layout[min_of(r, ctx.args.m - 1)] >= 0; },
-                             math.sums[wave], thread_row);
-        if constexpr (kConfig.grouping == Grouping::kPsum)
-            zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, math.sums[wave], thread_row);
-        if constexpr (kConfig.grouping == Grouping::kMasked)
-            if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM)
-                store_partial_wave<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row);
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
                                       ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, row, 1 + warpgroup);

@@ -22,9 +22,10 @@ gpu_tests dense tests/kernels/test_fp8_gemm.py &
 gpu_tests grouped tests/kernels/test_m_grouped_fp8.py tests/kernels/test_grouped_fp8_gemm.py &
 gpu_tests bf16 tests/kernels/test_bf16_gemm.py tests/kernels/test_grouped_bf16_gemm.py &
 gpu_tests host tests/host/test_utils_math.py tests/host/test_utils_layout.py tests/host/test_testing.py &
+gpu_tests k_grouped tests/kernels/test_k_grouped_gemm.py &
 gpu_tests rest tests/kernels --ignore tests/kernels/test_fp8_gemm.py --ignore tests/kernels/test_m_grouped_fp8.py \
-    --ignore tests/kernels/test_grouped_fp8_gemm.py --ignore tests/kernels/test_bf16_gemm.py \
-    --ignore tests/kernels/test_grouped_bf16_gemm.py &
+    --ignore tests/kernels/test_grouped_fp8_gemm.py --ignore tests/kernels/test_k_grouped_gemm.py \
+    --ignore tests/kernels/test_bf16_gemm.py --ignore tests/kernels/test_grouped_bf16_gemm.py &
 if command -v compute-sanitizer > /dev/null; then
     part memcheck 240 compute-sanitizer --tool memcheck --error-exitcode 9 python scripts/small_problems.py &
     part racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 python scripts/small_problems.py &
@@ -36,3 +37,4 @@ part host_time 60 python scripts/host_time.py --json "$out/host_time.json"
 part bench 240 python scripts/bench.py --out "$out/fp8_dense.json"
 part bench_bf16 240 python scripts/bench.py --rounds 9 --shapes scripts/shapes/bf16_dense.json --out "$out/bf16_dense.json"
 part bench_moe 240 python scripts/bench_grouped.py --out "$out/m_grouped.json"
+part bench_k 120 python scripts/bench_k_grouped.py

@@ -79,12 +79,22 @@ def golden_plans() -> list[dict]:
 KINDS = (
     {"d_dtype": "bf16"},
     {"d_dtype": "f32", "has_c": True},
+    {"head_splits": (128, 64, 64)},
     {"grouping": "contiguous", "num_groups": 8},
     {"grouping": "masked", "num_groups": 8},
+    {"grouping": "batched", "num_groups": 8},
+    {"grouping": "batched", "num_groups": 8, "d_dtype": "f32", "has_c": True},
     {"grouping": "psum", "num_groups": 8},
 )
+K_GROUPED = {"d_dtype": "f32", "has_c": True, "grouping": "k_grouped", "num_groups": 8}
 
-BF16_KINDS = ({"d_dtype": "bf16"}, {"d_dtype": "bf16", "has_c": True}, {"d_dtype": "f32", "has_c": True})
+BF16_KINDS = (
+    {"d_dtype": "bf16"},
+    {"d_dtype": "bf16", "has_c": True},
+    {"d_dtype": "f32", "has_c": True},
+    {"d_dtype": "bf16", "grouping": "batched", "num_groups": 8},
+    {"d_dtype": "f32", "has_c": True, "grouping": "batch_sum", "num_groups": 8},
+)
 BF16_GROUPED_KINDS = tuple(kind for kind in KINDS if "grouping" in kind)
 
 
@@ -96,6 +106,10 @@ def every_candidate() -> list[dict]:
     for shape, recipe, kind in itertools.product((LARGE, RAGGED), ("1d2d", "1d1d"), KINDS):
         choice = _C.explain_fp8_gemm(*shape, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
+    choice = _C.explain_fp8_gemm(*LARGE, recipe="1d1d", **K_GROUPED)
+    plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
+    feasible = _C.plans_bf16_gemm(*LARGE, a_major="mn", b_major="mn", **K_GROUPED)
+    plans += [plan for plan in feasible if plan["cluster"] == 1]
     majors = [*itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS), *itertools.product(("k",), ("k", "mn"), BF16_GROUPED_KINDS)]
     for shape, (a_major, b_major, kind) in itertools.product((LARGE, RAGGED), majors):
         feasible = _C.plans_bf16_gemm(*shape, a_major=a_major, b_major=b_major, **kind)

@@ -5,6 +5,7 @@
 #include "bindings/fp8_arguments.h"
 #include "bindings/guard.h"
 #include "bindings/tensor_exchange.h"
+#include "bindings/validation.h"
 #include "ops/bf16_gemm.h"
 
 namespace py = pybind11;
@@ -37,6 +38,8 @@ PyObject* contiguous(PyObject*, PyObject* const* args, Py_ssize_t count) noexcep
         check_compiled_dims(args[4]);
         read_layout_options(args + 5, call);
         if constexpr (kLayout == LayoutOfB::kKFirst) call.b = k_last(call.b, 3);
+        constexpr bool kNt = kLayout == LayoutOfB::kKLast;
+        validate(kNt ? "m_grouped_bf16_gemm_nt_contiguous" : "m_grouped_bf16_gemm_nn_contiguous", args, count);
         ops::m_grouped_bf16_gemm_contiguous(call);
         return py::none().release().ptr();
     });
@@ -50,6 +53,7 @@ PyObject* masked(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
         call.masked_m = read_tensor(args[3], "masked_m");
         call.expected_m = read_integer(args[4], "expected_m");
         check_compiled_dims(args[5]);
+        validate("m_grouped_bf16_gemm_nt_masked", args, count);
         ops::m_grouped_bf16_gemm_masked(call);
         return py::none().release().ptr();
     });

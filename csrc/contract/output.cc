@@ -3,6 +3,7 @@
 #include <deep_gemm/base/math.h>
 
 #include <array>
+#include <span>
 
 #include "contract/expect.h"
 #include "contract/overlap.h"
@@ -22,6 +23,10 @@ bool is_same(const TensorView& x, const TensorView& y) {
 
 }  // namespace
 
+int64_t group_stride_of(const TensorView& t, int64_t row_stride) {
+    return t.rank == 3 && t.shape[0] > 1 ? t.stride[0] : row_stride;
+}
+
 int64_t output_row_stride(const TensorView& t) {
     const int64_t per_unit = kTmaAlignment / element_bytes(t.dtype);
     return t.rows() > 1 ? t.stride[t.row_dimension()] : align_up<int64_t>(t.columns(), per_unit);
@@ -33,11 +38,11 @@ void check_apart(const TensorView& input, std::string_view name, const TensorVie
 }
 
 void check_c(const TensorView& c, const TensorView& d) {
-    const std::array<Extent, 2> shape{{{d.rows(), "M"}, {d.columns(), "N"}}};
+    const std::array<Extent, 3> shape{{{d.shape[0], "G"}, {d.rows(), "M"}, {d.columns(), "N"}}};
     expect(c, "c")
-        .rank(2, "[M, N]")
+        .rank(d.rank, d.rank == 3 ? "[G, M, N]" : "[M, N]")
         .dtype({d.dtype}, "c has the dtype of d; convert one of them")
-        .shape(shape, "c has the shape of d")
+        .shape(std::span<const Extent>(shape).last(static_cast<std::size_t>(d.rank)), "c has the shape of d")
         .tma_addressable("N");
     if (!is_same(c, d) && overlap(c, d))
         refuse("c",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "contract/bf16_gemm.h"
+#include "ops/ready_kernels.h"
 #include "plan/bf16_gemm.h"
 
 namespace deep_gemm::ops {
@@ -20,6 +21,11 @@ void bf16_gemm(const Bf16GemmCall& call);
 // read where the tensors live, when the kernel runs.
 void m_grouped_bf16_gemm_contiguous(const ContiguousBf16GemmCall& call);
 void m_grouped_bf16_gemm_masked(const MaskedBf16GemmCall& call);
+// The same from the problem on.
+void run_bf16_gemm(const Bf16GemmProblem& problem, launch::StreamHandle stream);
+
+// Which loaded kernel runs a BF16 GEMM of some extents on a device, and how. Thread-safe.
+ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape);
 
 // For tuning: problems of exactly this shape run with `config` from now on, until plans are forgotten.
 void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config);

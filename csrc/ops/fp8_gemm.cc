@@ -30,16 +30,20 @@ TensorMap operand_map(launch::TileMapSpec spec, uint64_t groups) {
     return launch::encode_tile_map(spec);
 }
 
+int64_t d_columns(const Fp8GemmProblem& p) {
+    return p.heads.some() ? p.n / p.heads.product_columns() * p.heads.d_columns() : p.n;
+}
+
 TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
     const int bytes = element_bytes(p.d_dtype);
     return launch::encode_tile_map({.data = p.d,
                                     .element_bytes = bytes,
-                                    .inner = static_cast<uint64_t>(p.n),
+                                    .inner = static_cast<uint64_t>(d_columns(p)),
                                     .outer = static_cast<uint64_t>(p.m),
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                                    .box_inner = static_cast<uint32_t>(store_columns(config.block_n, bytes)),
+                                    .box_inner = static_cast<uint32_t>(store_columns(config)),
                                     .box_outer = kWgmmaM,
-                                    .groups = map_groups(p.groups, p.groups.matrices()),
+                                    .groups = map_groups(p.groups, p.d_groups()),
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
@@ -54,7 +58,7 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     TensorMap a, b;
     if (p.k > 0) {
         a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)),
-                        map_groups(p.groups, p.groups.matrices()));
+                        map_groups(p.groups, p.d_groups()));
         b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
                         map_groups(p.groups, p.groups.count));
     }
@@ -72,7 +76,11 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .a_slices = slices,
             .raster = ready.raster,
             .groups = group_args(p.groups, p.m),
-            .output = {p.d, p.d_row_stride, p.d_group_stride}};
+            .output = {p.d, p.d_row_stride, p.d_group_stride},
+            .matrices = {},
+            .c_stride_g = p.c_group_stride,
+            .heads = {static_cast<uint32_t>(p.heads.left), static_cast<uint32_t>(p.heads.mid),
+                      static_cast<uint32_t>(p.heads.right)}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
@@ -83,13 +91,27 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
                 p.sfb.granularity_mn == 1 ? ScaleGranularity::kPerRow : ScaleGranularity::kPerBlock,
             .d_dtype = p.d_dtype,
             .has_c = p.has_c(),
+            .head_unit = p.heads.some() ? head_unit_of(p.heads.left, p.heads.right) : 0,
             .groups = group_shape(p.groups)};
+}
+
+// D without a product: the parts of every head become zeros one after another, and their middles stay.
+void finish_heads_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream) {
+    Fp8GemmProblem part = p;
+    for (int64_t column = 0; column < p.n; column += part.n) {
+        const int64_t within = column % p.heads.product_columns();
+        part.n = within < p.heads.left ? p.heads.left : p.heads.right;
+        part.d = static_cast<char*>(p.d) + p.heads.column_of_d(column) * element_bytes(p.d_dtype);
+        finish_without_product(part, stream);
+    }
 }
 
 void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
     if (has_no_product(problem)) {
-        if (!options.compile_only) finish_without_product(problem, stream);
+        if (options.compile_only) return;
+        problem.heads.some() ? finish_heads_without_product(problem, stream)
+                              : finish_groups_without_product(problem, stream);
         return;
     }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
@@ -104,16 +126,23 @@ void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
 template <typename Call>
 void run(const Call& call) {
     const Device device = contract::device_of(call);
-    const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
-    if (problem.empty_output()) return;
-    if (runs_on_device(device)) return run_on_device(problem, call.stream);
-    const BlockingScope scope;
-    reference::fp8_gemm(problem);
+    run_fp8_gemm(contract::check_fp8_gemm(call, rules_of(device)), call.stream);
 }
 
 }  // namespace
 
+void run_fp8_gemm(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
+    if (problem.empty_output()) return;
+    if (runs_on_device(problem.device)) return run_on_device(problem, stream);
+    const BlockingScope scope;
+    reference::fp8_gemm(problem);
+}
+
 void fp8_gemm(const Fp8GemmCall& call) {
+    run(call);
+}
+
+void fp8_gemm_skip_head_mid(const SkipHeadMidCall& call) {
     run(call);
 }
 

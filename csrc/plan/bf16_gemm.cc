@@ -13,6 +13,7 @@ namespace {
 constexpr int kArchMajor = 9;
 constexpr KernelTemplate kKernel{"deep_gemm/kernels/bf16_gemm/sm90_bf16_gemm.cuh", "sm90_bf16_gemm", "sm90_bf16_gemm",
                                  "Bf16GemmConfig", "Bf16GemmArgs"};
+constexpr const char* kBatchSumEntry = "sm90_bf16_bmn_bnk_mn_gemm_impl";  // a name that profiles are searched for
 
 struct TileRow {
     int block_m, num_math_warpgroups;
@@ -78,7 +79,7 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
                     [&](const ClusterRow& row) { return row.m == c.cluster_m && row.n == c.cluster_n; });
     if (row_of(c) == nullptr || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
         return "tile, store boxes or cluster are not in the kernel's table";
-    if (c.grouping != Grouping::kDense && (c.a_major != Major::kK || c.cluster_m > 1))
+    if (divides_rows(c.grouping) && (c.a_major != Major::kK || c.cluster_m > 1))
         return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)
         return fmt::format("shares of {}/{} columns must be multiples of {}", c.block_n, c.cluster_m, kSliceRows);
@@ -108,6 +109,11 @@ struct Clusters {
     int slots;  // that run at once
 };
 
+// Batches that each D sums.
+int64_t summed_batches(const Bf16GemmShape& shape) {
+    return shape.groups.grouping == Grouping::kBatchSum ? shape.groups.count : 1;
+}
+
 // `tiles_along_m`: of a shape's groups, likely_ or most_tiles_along_m.
 Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms, const auto& tiles_along_m) {
     return {tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
@@ -124,11 +130,11 @@ int64_t rows_under_tiles(int block_m, const Bf16GemmShape& shape) {
 }
 
 Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
-    const double row_bytes = 2.0 * double(shape.k);
+    const double row_bytes = 2.0 * double(shape.k) * double(summed_batches(shape));
     const GroupRows group = group_rows(shape.m, shape.groups);
     Raster raster = pick_raster({rows_under_tiles(c.block_m, shape), int64_t(c.block_m) * c.cluster_m, row_bytes},
                                 {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
-    raster.operand_bytes *= double(group.count);
+    raster.operand_bytes *= double(group.count / summed_batches(shape));
     return raster;
 }
 
@@ -144,7 +150,7 @@ double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
 // The longest of what the SMs, L2 and memory need, waves of tiles being whole.
 double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
     const Clusters clusters = clusters_of(c, shape, arch.sm_count, likely_tiles_along_m);
-    const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK));
+    const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK) * summed_batches(shape));
     const int d_bytes = output_bytes(c.d_dtype);
     const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
     const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
@@ -277,7 +283,9 @@ std::string describe(const Bf16GemmPlan& plan) {
 }
 
 KernelSource print_source(const Bf16GemmConfig& config, const ArchSpec&) {
-    return source_of(kKernel, config);
+    KernelTemplate kernel = kKernel;
+    if (config.grouping == Grouping::kBatchSum) kernel.entry = kBatchSumEntry;
+    return source_of(kernel, config);
 }
 
 }  // namespace deep_gemm::plan

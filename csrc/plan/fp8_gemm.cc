@@ -115,8 +115,8 @@ Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, co
     const Fp8GemmKernel& kernel = kernel_for(shape.sfb_granularity, shape.d_dtype, arch);
     const bool same_problem = config.sfb_granularity == shape.sfb_granularity &&
                               config.d_dtype == shape.d_dtype && config.has_c == shape.has_c &&
-                              config.grouping == shape.groups.grouping;
-    DG_CHECK(same_problem, "config: {} was made for another recipe, D dtype, C or grouping than the shape's",
+                              config.head_unit == shape.head_unit && config.grouping == shape.groups.grouping;
+    DG_CHECK(same_problem, "config: {} was made for another recipe, D dtype, C, heads or grouping than the shape's",
              describe(config));
     const Refusal refusal = check_shape(kernel.space, config, shape, arch);
     DG_CHECK(refusal == Refusal::kNone, "config: {} cannot run: {}", describe(config),

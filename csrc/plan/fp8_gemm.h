@@ -16,10 +16,11 @@ namespace deep_gemm::plan {
 
 // What of a problem may choose a config: never an address or a stride.
 struct Fp8GemmShape {
-    int64_t m, n, k;  // of one group for kMasked
+    int64_t m, n, k;  // m: of one group for kMasked; k: of one group for kKGrouped
     ScaleGranularity sfb_granularity;
     Dtype d_dtype;
     bool has_c;
+    int head_unit = 0;  // D skips the middle of heads (interface.h); 0: it has none
     GroupShape groups{};
     bool operator==(const Fp8GemmShape&) const = default;
 };

@@ -14,10 +14,21 @@ namespace {
 // Rows that groups want scatter about what is expected: percent of it, for groups that stand for all.
 constexpr int kScatter[] = {70, 85, 100, 115, 130};
 
+// Whether every group is a whole M x N product.
+bool is_product_per_group(Grouping grouping) {
+    return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
+}
+
 }  // namespace
 
 int64_t planning_m(int64_t m) {
     return align_up<int64_t>(m, m <= kWgmmaM ? 8 : kWgmmaM);
+}
+
+int64_t planning_k(int64_t k, int64_t count) {
+    constexpr int64_t kShort = 1024;
+    const int64_t mean = ceil_div(k, max_of<int64_t>(count, 1));
+    return align_up<int64_t>(max_of<int64_t>(mean, 1), mean <= kShort ? kBlockK : kShort);
 }
 
 GroupRows group_rows(int64_t m, const GroupShape& groups) {
@@ -35,11 +46,16 @@ GroupRows group_rows(int64_t m, const GroupShape& groups) {
         case Grouping::kMasked:
             // Nobody knows: all rows are wanted.
             return {groups.expected_m == 0 ? m : std::min(planning_m(groups.expected_m), m), groups.count};
+        case Grouping::kBatched:
+        case Grouping::kBatchSum:
+        case Grouping::kKGrouped:
+            return {m, groups.count};
     }
     return {m, 1};
 }
 
 double rows_of_d(int64_t m, const GroupShape& groups) {
+    if (is_product_per_group(groups.grouping)) return double(m) * double(groups.count);
     if (!has_entry_per_group(groups.grouping)) return double(m);
     const GroupRows group = group_rows(m, groups);
     return double(group.rows) * double(group.count);
@@ -47,6 +63,7 @@ double rows_of_d(int64_t m, const GroupShape& groups) {
 
 // Where a layout has an entry a group, each group is cut for itself.
 int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
+    if (is_product_per_group(groups.grouping)) return groups.count * ceil_div(m, rows);
     if (!has_entry_per_group(groups.grouping)) return ceil_div(m, rows);
     const GroupRows group = group_rows(m, groups);
     int64_t tiles = 0;
@@ -57,7 +74,7 @@ int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) 
 
 int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     const int64_t tiles = ceil_div(m, rows);
-    if (groups.grouping == Grouping::kMasked) return groups.count * tiles;
+    if (has_output_per_group(groups.grouping)) return groups.count * tiles;
     if (groups.grouping != Grouping::kPsum) return tiles;
     // Each group but one may add a part of a tile.
     return tiles + std::min(groups.count, ceil_div(m, groups.alignment)) - 1;
@@ -73,7 +90,7 @@ void check_groups(const GroupShape& groups) {
 }
 
 bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m) {
-    if (groups.grouping == Grouping::kDense) return false;
+    if (!divides_rows(groups.grouping)) return false;
     return cluster_m > 1 || (groups.grouping == Grouping::kContiguous && groups.alignment % block_m != 0);
 }
 
@@ -88,6 +105,11 @@ std::string describe(const GroupShape& groups) {
         case Grouping::kPsum:
             return fmt::format(" psum groups={} expected_m={} alignment={}", groups.count, groups.expected_m,
                                groups.alignment);
+        case Grouping::kBatched:
+        case Grouping::kKGrouped:
+            return fmt::format(" each of groups={}", groups.count);
+        case Grouping::kBatchSum:
+            return fmt::format(" sum of batches={}", groups.count);
     }
     return {};
 }

@@ -1,4 +1,4 @@
-// How the rows of a GEMM are divided among groups, each with its own B.
+// How a GEMM is divided among groups, each with its own B.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,6 @@ struct Groups {
     int64_t alignment = 0;     // kContiguous, kPsum: groups start at multiples of it
     bool zero_padding = true;  // kPsum: rows between a group's end and the next aligned row become zeros
     bool operator==(const Groups&) const = default;
-
-    // Matrices of D, and of A.
-    int64_t matrices() const { return grouping == Grouping::kMasked ? count : 1; }
 };
 
 }  // namespace deep_gemm

@@ -34,6 +34,12 @@ std::vector<RowRange> masked_ranges(const Groups& groups, int64_t m) {
     return ranges;
 }
 
+std::vector<RowRange> batched_ranges(const Groups& groups, int64_t m) {
+    std::vector<RowRange> ranges;
+    for (int64_t group = 0; group < groups.count; ++group) ranges.push_back({0, m, group, group});
+    return ranges;
+}
+
 // The rows of each group that has any, and their padding where it becomes zeros.
 std::vector<RowRange> psum_ranges(const Groups& groups, int64_t m) {
     std::vector<RowRange> ranges;
@@ -57,7 +63,11 @@ std::vector<RowRange> psum_ranges(const Groups& groups, int64_t m) {
 std::vector<RowRange> row_ranges(const Groups& groups, int64_t m) {
     switch (groups.grouping) {
         case Grouping::kDense:
+        case Grouping::kBatchSum:
+        case Grouping::kKGrouped:
             break;
+        case Grouping::kBatched:
+            return batched_ranges(groups, m);
         case Grouping::kContiguous:
             return contiguous_ranges(groups, m);
         case Grouping::kMasked:

@@ -139,11 +139,11 @@ for function in (
     SCENARIOS[function.__name__] = function
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str], scenarios: dict) -> None:
     outcomes = {}
-    for name in names or SCENARIOS:
+    for name in names or scenarios:
         try:
-            SCENARIOS[name]()
+            scenarios[name]()
             outcomes[name] = "ok"
         except BaseException:
             outcomes[name] = traceback.format_exc()
@@ -151,4 +151,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:], SCENARIOS)

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 TITLE = """# Mutation run of the emulator
 
 One rule of the emulator is broken at a time; the table says which test notices first. Written by `tests/emulator/mutate.py
---table docs/emulator-mutations.md`, with the suites in the order units, tcgen05, pair, TMA on SM100, gemm, bugs, golden.
+--table docs/emulator-mutations.md`, with the suites in the order units, tcgen05, pair, TMA on SM100, device maps, gemm, bugs, golden.
 
 """
 
@@ -53,7 +53,7 @@ MUTATIONS = (
     Mutation("TMA loads clip in 16 bytes", "async/tma.cc", "kLoadUnit = 1,", "kLoadUnit = 16,"),
     Mutation("TMA stores may begin before the tensor", "async/tma.cc", "if (c.at[d] < 0)", "if (false)"),
     Mutation("halves are rounded twice", "simt/float.cc", "using Type = FFmaToOdd;", "using Type = FFma;"),
-    Mutation("neg and abs keep NaNs", "simt/float.cc", "if (t == T::kF32) return pack(from_bits<float>(bits));", "return bits;"),
+    Mutation("neg and abs keep NaNs", "simt/signs.cc", "if (t == T::kF32) return", "return bits; return"),
     Mutation("complete_tx counts the pitch", "async/tma.cc", "int64_t(walk.rows()) * map.row_data_bytes()", "int64_t(walk.rows()) * map.pitch()"),
     Mutation("multicast only to the own CTA", "async/tma.cc", "if (copy.multicast) ctas = uint16_t(x.slot(i.operands[3].slot)[lane]);", ""),
     Mutation("pair TMA signals the own CTA", "async/tma.cc", "(rank & ~1u) | (barrier_address >> kRankShift & 1)", "rank"),
@@ -109,6 +109,10 @@ MUTATIONS = (
     Mutation("exits are not checked", "scheduler/cta_barriers.cc", "if (access.time > cta.exit_knowledge[actor])", "if (false)"),
     Mutation("proxy fences are not checked", "machine/shadow.cc", "if (!who.is_async_proxy || !cell.is_generic", "return;\n    if (!who.is_async_proxy || !cell.is_generic"),
     Mutation("races are not checked", "machine/shadow.cc", "if (actor == kNoActor) return true;", "return true;"),
+    Mutation("a changed stride stays", "async/tensor_map_ops.cc", "map.strides[dimension] = value;", ""),
+    Mutation("a changed extent is one more", "async/tensor_map_ops.cc", "uint32_t(value - 1)", "uint32_t(value)"),
+    Mutation("acquired maps are not checked", "async/tensor_map_ops.cc", "acquired->second != published->second", "false"),
+    Mutation("reads of published maps are forgotten", "async/tensor_map_ops.cc", "x.launch.shadow.read_global(address, kMapBytes, who);", "(void)who;"),
     Mutation("try_wait never fails", "simt/barrier_ops.cc", "x.launch.random() % 8 == 0", "false"),
 )
 
@@ -134,7 +138,7 @@ def compile_copy(root: Path) -> Path | None:
 def failing_tests(library: Path, stop_at_first: bool) -> list[str]:
     environment = {**os.environ, "DG_EMULATOR_LIBRARY": str(library), "DG_EMULATE_QUIET": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", f"--confcutdir={HERE}", "--deselect", "test_emulator_library.py"]
-    suites = ["test_emulator_units.py", "test_emulator_tcgen05.py", "test_emulator_pair.py", "test_emulator_tma_sm100.py", "test_emulator_gemm.py", "test_emulator_bugs.py", "test_emulator_golden.py"]
+    suites = ["test_emulator_units.py", "test_emulator_tcgen05.py", "test_emulator_pair.py", "test_emulator_tma_sm100.py", "test_emulator_device_maps.py", "test_emulator_gemm.py", "test_emulator_bugs.py", "test_emulator_golden.py"]
     for suite in suites:
         try:
             done = subprocess.run([*command, *(["-x"] if stop_at_first else []), suite], cwd=HERE, env=environment, capture_output=True, text=True, timeout=240)

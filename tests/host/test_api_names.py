@@ -153,12 +153,12 @@ def test_pending_operation_says_what_is_supported(op):
 @pytest.mark.parametrize(
     "name, arguments",
     [
-        ("k_grouped_bf16_gemm_tn_contiguous", {"a": 0, "b": 0, "d": 0, "ks": 0, "ks_tensor": 0}),
-        ("k_grouped_fp8_gemm_tn_contiguous", {"a": 0, "b": 0, "d": 0, "ks": 0, "ks_tensor": 0}),
+        ("m_grouped_bf16_gemm_nt_contiguous", {"a": 0, "b": 0, "d": 0, "m_indices": 0}),
+        ("m_grouped_bf16_gemm_nn_contiguous", {"a": 0, "b": 0, "d": 0, "m_indices": 0}),
     ],
 )
 def test_older_keywords_are_accepted(name, arguments):
-    with pytest.raises(RuntimeError, match="not implemented yet"):
+    with pytest.raises(RuntimeError, match="a must be a tensor"):
         getattr(deep_gemm, name)(**arguments)
 
 
@@ -199,7 +199,8 @@ def test_utils_homes():
         ("m_grouped_fp8_fp4_gemm_nn_contiguous", "cpu", True),
         ("m_grouped_gemm_fp8_fp8_bf16_nt_masked", "sm_90", True),
         ("m_grouped_fp8_gemm_nt_masked", "sm_100", False),
-        ("einsum", "sm_90a", False),
+        ("einsum", "sm_90a", True),
+        ("fp8_einsum", "sm_100", False),
     ],
 )
 def test_is_supported(op, arch, expected):

@@ -19,12 +19,13 @@ struct ScaleArgs {
     int64_t stride_g;  // 0 where the operand has no groups
 };
 
-// Which rows belong to which group. Read on the device when the kernel runs.
+// Which rows, or which part of K, belong to which group. Read on the device when the kernel runs.
 struct GroupArgs {
     const int32_t* layout;      // kContiguous: [M], the group of each row or -1; kMasked: [count], the wanted rows of each;
-                                // kPsum: [count], the end row of each
+                                // kPsum: [count], the end row of each; kKGrouped: [count], the size along K of each, or its end
     uint32_t count;             // groups
-    uint32_t alignment;         // kPsum: groups start at multiples of it; it is one of kWgmmaM
+    uint32_t alignment;         // kPsum: groups start at multiples of it; it is one of kWgmmaM. kKGrouped: the same along K where
+                                // the layout holds ends; 0 where it holds sizes, and groups follow one another
     uint32_t stored_alignment;  // kPsum: a group is written up to a multiple of it: `alignment`, or 1: no padding
 };
 
@@ -41,11 +42,30 @@ struct RasterArgs {
     bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
 };
 
+// Where each group of kKGrouped is a K-major matrix with a pitch of its own: group after group, [rows, K of the group] each.
+// The kernel makes their tensor maps itself, from one that lacks address, K and pitch.
+struct GroupMatrices {
+    const void* a;
+    const void* b;
+    TensorMap* maps;  // room that the call owns: map_slots() pairs of maps for each CTA of the grid
+};
+
+inline constexpr int kMapPairBytes = 2 * sizeof(TensorMap);
+inline constexpr int kMapAlignment = 128;  // bytes
+
+// Pairs of maps that a CTA owns in global memory (tile/group_maps.cuh says why).
+DG_HOST_DEVICE constexpr int map_slots(int num_stages) { return num_stages + 1; }
+
 // D as plain memory, for what TMA would not clip where D ends; strides in elements.
 struct OutputArgs {
     void* data;
     int64_t stride_m;
     int64_t stride_g;
+};
+
+// D of heads: of each head's left + mid + right columns the product has left + right, and the middle ones stay untouched.
+struct HeadArgs {
+    uint32_t left, mid, right;
 };
 
 // How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them staged at once by a warpgroup.
@@ -56,6 +76,7 @@ struct StoreConfig {
     int boxes;
     Grouping grouping;
     bool ragged_n;
+    int head_unit = 0;  // 0: the product's columns are D's; else the arguments say how they lie in D (HeadArgs)
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }
@@ -70,6 +91,13 @@ DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
     for (int columns = 8; columns * element_bytes <= 128; columns += 8)
         if (block_n % columns == 0) best = columns;
     return best;
+}
+
+// Columns that stay together where the middle of heads is skipped: what store boxes divide, so that none straddles a part.
+DG_HOST_DEVICE constexpr int head_unit_of(int64_t left, int64_t right) {
+    int unit = 1;
+    while (unit < 64 && left % (2 * unit) == 0 && right % (2 * unit) == 0) unit *= 2;
+    return unit;
 }
 
 inline constexpr int kStoreBoxBytes = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width

@@ -19,7 +19,7 @@ struct RowScales {
 
 // Feeds a math thread the scales of consecutive K blocks, kBatch (4 or 8) at a time. The next batch is in flight while
 // this one is used: short K blocks need the longer batch to cover a load's latency.
-// `Args` has sfa, sfb and the extents m, n, k.
+// `Args` has sfa, sfb and the extents m, n.
 template <typename Args, int kWaves, int kBlocks, int kBatch>
 class ScaleFeed {
   public:
@@ -28,9 +28,9 @@ class ScaleFeed {
     // Follows with restart().
     DG_DEVICE ScaleFeed(const Args& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
 
-    // Turns to the tile whose first column is `column`, at this thread's first `row`; starts its first loads. `group` counts
-    // in the strides of operands that have groups.
-    DG_DEVICE void restart(uint32_t row, uint32_t column, int32_t group) {
+    // Turns to the tile whose first column is `column`, at this thread's first `row`, with `k` of K; starts its first loads.
+    // `group` counts in the strides of operands that have groups.
+    DG_DEVICE void restart(uint32_t row, uint32_t column, int32_t group, uint32_t k) {
         const float* sfa = args_.sfa.data + group * args_.sfa.stride_g;
         const float* sfb = args_.sfb.data + group * args_.sfb.stride_g;
         // Rows and columns past the matrix use the last one's factors: their results are never stored.
@@ -47,7 +47,7 @@ class ScaleFeed {
             const uint32_t block = min_of(column / kScaleBlock + i, last);
             block_[i] = sfb + block * args_.sfb.stride_mn + quad_lane_ * args_.sfb.stride_k;
         }
-        remaining_ = static_cast<int>(ceil_div<uint32_t>(args_.k, kBlockK)) - static_cast<int>(quad_lane_);
+        remaining_ = static_cast<int>(ceil_div<uint32_t>(k, kBlockK)) - static_cast<int>(quad_lane_);
         load();
     }
 
@@ -152,6 +152,17 @@ class ColumnScaleCopier {
             if (column < kCount) copy_four(destination + column * sizeof(float), source_ + i * scales_.stride_mn, first_ + i);
         }
         source_ += scales_.stride_k;
+    }
+
+    // Zeros for a K block past the end: its products are zeros, and garbage times them might not be.
+    DG_DEVICE void clear(ptx::SmemAddr destination) const {
+#pragma unroll
+        for (uint32_t i = 0; i < kCount; i += 128) {
+            const uint32_t column = i + lane_ * 4;
+            if (column < kCount)
+                for (uint32_t j = 0; j < 4; ++j)
+                    ptx::cp_async_zero_4(destination + (column + j) * sizeof(float), scales_.data);
+        }
     }
 
   private:

@@ -25,16 +25,18 @@ DG_DEVICE float load_c(const char* row, uint32_t column) {
     return ptx::bf16_low(reinterpret_cast<const uint16_t*>(row)[column]);
 }
 
-// Adds C to this thread's fragment of a wave; `row` is its first row, `n_idx` the tile's first column. Past the matrix it
+// Adds C to this thread's fragment of a wave; `row` is its first row. Past the matrix it
 // re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
-// `Args` has c, c_stride_m and the extents m, n.
+// `Args` has c, c_stride_m and the extents m, n; where groups have a C each, also c_stride_g.
 template <StoreConfig kConfig, typename Args>
-DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], uint32_t row, uint32_t n_idx, uint32_t lane) {
+DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row, uint32_t lane) {
+    const uint32_t n_idx = tile.n_idx;
     const bool interior = n_idx + kConfig.block_n <= args.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const int64_t r = min_of(row + half * 8, args.m - 1);
-        const char* c_row = static_cast<const char*>(args.c) + r * args.c_stride_m * output_bytes(kConfig.dtype);
+        int64_t first_element = min_of(row + half * 8, args.m - 1) * args.c_stride_m;
+        if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
+        const char* c_row = static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
         float2 c[kConfig.block_n / 8];
         const uint32_t first = n_idx + lane % 4 * 2;
         // One branch around all loads: within the loop the compiler would make it predicates, and hold both sides' addresses.
@@ -127,7 +129,7 @@ template <StoreConfig kConfig, typename Args>
 DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
                                   uint32_t row) {
     const OutputArgs& output = args.output;
-    const int32_t group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
+    const int32_t group = has_output_per_group(kConfig.grouping) ? tile.group : 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const uint32_t r = row + half * 8;
@@ -154,12 +156,18 @@ DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_
         if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM) store_partial_wave<kConfig>(args, sums, tile, row);
 }
 
+// Where a column of the product lies in D.
+DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
+    const uint32_t head = column / (heads.left + heads.right), within = column - head * (heads.left + heads.right);
+    return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
+}
+
 template <Grouping kGrouping>
 DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
     if constexpr (kGrouping == Grouping::kDense)
         ptx::tma_store_2d(d, box, column, row);
     else
-        ptx::tma_store_3d(d, box, column, row, kGrouping == Grouping::kMasked ? group : 0);
+        ptx::tma_store_3d(d, box, column, row, has_output_per_group(kGrouping) ? group : 0);
 }
 
 // Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
@@ -190,8 +198,10 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
         const uint32_t column = tile.n_idx + i % kBoxesInRow * kConfig.columns;
         // kMasked: a wave that TMA may not write whole went another way.
         const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
-        if (wanted && column < args.n)
-            store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, column, box_row, tile.group);
+        if (!wanted || column >= args.n) continue;
+        uint32_t d_column = column;
+        if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
+        store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
     }
     ptx::bulk_commit_group();
 }

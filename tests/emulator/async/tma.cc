@@ -9,6 +9,7 @@
 
 #include "async/bulk.h"
 #include "async/tensor_map.h"
+#include "async/tensor_map_ops.h"
 #include "scheduler/barriers.h"
 
 namespace emu {
@@ -44,6 +45,10 @@ TensorMap read_map(Exec& x, uint64_t address) {
     if (map.magic != TensorMap::kMagic)
         fault("there is no tensor map at 0x%llx", static_cast<unsigned long long>(address));
     return map;
+}
+
+bool is_global(uint64_t address) {
+    return (address & kTagMask) != kSharedTag && (address & kTagMask) != kLocalTag;
 }
 
 // One box row: where it is in global memory and which of its bytes exist.
@@ -154,7 +159,8 @@ Cta* signal_of(Exec& x, const TensorCopy& copy, uint32_t rank, uint32_t barrier_
 
 void issue_load(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
     const auto target = to_shared_address(address_of(x, i.operands[0], lane));
-    const TensorMap map = read_map(x, address_of(x, i.operands[1], lane));
+    const uint64_t map_address = address_of(x, i.operands[1], lane);
+    const TensorMap map = read_map(x, map_address);
     const Coordinates start = read_coordinates(x, i.operands[1], lane, copy);
     const Signal signal = load_signal(x, i.operands[2], lane);
     check_copy(map, start, target, copy.rank);
@@ -170,6 +176,9 @@ void issue_load(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
         Cta* signal_cta = signal_of(x, copy, rank, signal.address);
         check_barrier_use(x, *signal_cta, find_barrier(*signal_cta, signal.offset, "TMA load"), signal.offset,
                           BarrierUse::kRemoteOrAsync);
+        const MBarrier& barrier = find_barrier(*signal_cta, signal.offset, "TMA load");
+        if (is_global(map_address))
+            check_map_use(x, map_address, lane, x.async_accessor(barrier.actor, barrier.phase + 1, x.warp.knowledge));
         BulkWriter writer{x, x.warp.knowledge, signal_cta, signal.offset};
         const uint32_t address = (target & kOffsetMask) | rank << kRankShift;
         submit_bulk(x, [writer, map, start, address]() mutable { load_box(writer, map, start, address); });
@@ -225,7 +234,9 @@ void store_row(Exec& x, const TensorMap& map, const TensorCopy& copy, const Row&
 }
 
 void issue_store(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
-    const TensorMap map = read_map(x, address_of(x, i.operands[0], lane));
+    const uint64_t map_address = address_of(x, i.operands[0], lane);
+    const TensorMap map = read_map(x, map_address);
+    if (is_global(map_address)) check_map_use(x, map_address, lane, store_accessor(x, x.warp.knowledge));
     const Coordinates start = read_coordinates(x, i.operands[0], lane, copy);
     const auto source = to_shared_address(address_of(x, i.operands[1], lane));
     check_copy(map, start, source, copy.rank);

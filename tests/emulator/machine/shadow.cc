@@ -170,6 +170,14 @@ void Shadow::observe_global(uint64_t address, uint32_t bytes, const Accessor& wh
     }
 }
 
+bool Shadow::was_written(uint64_t address, uint32_t bytes) const {
+    for (uint64_t at = address & ~uint64_t{3}; at < address + bytes; at += 4) {
+        const auto page = pages_.find(at / kPageBytes);
+        if (page != pages_.end() && page->second[at % kPageBytes / 4].write_actor != kNoActor) return true;
+    }
+    return false;
+}
+
 void Shadow::write_global(uint64_t address, uint32_t bytes, const Accessor& who) {
     while (bytes > 0) {
         const auto part = static_cast<uint32_t>(std::min<uint64_t>(bytes, kPageBytes - address % kPageBytes));

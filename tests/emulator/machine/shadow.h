@@ -90,6 +90,8 @@ class Shadow {
     void write_global(uint64_t address, uint32_t bytes, const Accessor& who);
     // A read that is checked against earlier writes but not remembered (TMA loads of whole tensors).
     void observe_global(uint64_t address, uint32_t bytes, const Accessor& who) const;
+    // Whether a byte of global memory was written since the shadow was cleared.
+    bool was_written(uint64_t address, uint32_t bytes) const;
     void clear_global() {
         pages_.clear();
         last_page_ = nullptr;

@@ -191,6 +191,9 @@ struct Launch {
     std::mt19937_64 random;
     Shadow shadow;
     Stats stats;
+    // Tensor maps that the grid has published in global memory: how often, and which version a thread has acquired last.
+    std::map<uint64_t, uint64_t> map_versions;
+    std::map<std::pair<uint64_t, uint64_t>, uint64_t> acquired_maps;  // by (address, thread)
     uint64_t progress = 0;  // changes whenever something a waiting thread could notice has changed
     uint64_t clock = 0;
 

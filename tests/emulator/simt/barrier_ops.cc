@@ -1,4 +1,5 @@
 // bar, barrier, barrier.cluster, mbarrier, fence, membar (PTX ISA 9.7.13).
+#include "async/tensor_map_ops.h"
 #include "scheduler/barriers.h"
 #include "simt/access.h"
 #include "simt/families.h"
@@ -235,14 +236,15 @@ Step fence(Exec& x, const Instr& i, LaneMask mask) {
 void decode_fence(Decoder& d) {
     d.no_destination();
     d.set(fence);
-    d.take_one({"sc", "acq_rel", "acquire", "release"});
+    const bool acquires = d.take_one({"sc", "acq_rel", "release", "acquire"}) == 3;
     d.take("sync_restrict::shared::cta");
     d.take("sync_restrict::shared::cluster");
     if (d.take("mbarrier_init")) d.instr.mode = kMbarrierInit;
     if (d.take("proxy")) {
+        if (d.take("tensormap::generic")) return decode_map_fence(d, acquires ? MapFence::kAcquire : MapFence::kOther);
         if (d.take("async"))
             d.instr.mode = kProxyAsync;
-        else if (d.take_one({"alias", "async::generic", "tensormap::generic"}) < 0)
+        else if (d.take_one({"alias", "async::generic"}) < 0)
             d.refuse("unknown proxy");
         // Only shared memory carries the proxy check; a fence of global memory alone does not help it.
         if (d.take_one({"shared::cta", "shared::cluster", "global"}) == 2) d.instr.mode = kOrder;

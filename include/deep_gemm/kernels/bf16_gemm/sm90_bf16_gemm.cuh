@@ -15,7 +15,9 @@
 // A stage holds 64 of K. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
 // K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators, whatever the
 // tile, the cluster, the grouping and the problem's other rows: its bits depend on its own row of A and column of B alone.
-// The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum: K >= 0), 16-byte aligned rows.
+// Batches: each has a D (kBatched), or D is their sum (kBatchSum): then the chain goes on from the K of one to that of the next.
+// Groups along K (kKGrouped) are rows of A and B, MN-major both; those of their gaps are zeros, so stages may reach into them.
+// The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, of a group: K >= 0), 16-byte aligned rows.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -39,21 +41,29 @@ struct Bf16GemmContext {
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
+    static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
+    static constexpr bool kBatchSum = kConfig.grouping == Grouping::kBatchSum;
+    static constexpr bool kRowGroups = divides_rows(kConfig.grouping);
 
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
-    static_assert(kConfig.grouping == Grouping::kDense || kConfig.cluster_m == 1, "a cluster stays within a group");
-    static_assert(kConfig.grouping == Grouping::kDense || kConfig.a_major == Major::kK, "slices of A are of rows");
+    static_assert(!kRowGroups || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(!kRowGroups || kConfig.a_major == Major::kK, "slices of A are of rows");
 
     const Bf16GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
     uint32_t warp, lane, cluster_rank;
 
-    DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kBf16BlockK); }
+    DG_DEVICE uint32_t num_k_stages(const Tile& tile) const {
+        const uint32_t stages = ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kBf16BlockK);
+        return kBatchSum ? stages * args.groups.count : stages;
+    }
+    // Where a tile's part of K starts.
+    DG_DEVICE uint32_t first_k(const Tile& tile) const { return kKGrouped ? tile.k_idx : 0; }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
     DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
-    DG_DEVICE auto schedule() const { return schedule_of<kConfig>(args, cluster_rank); }
+    DG_DEVICE auto schedule() const { return schedule_of<kConfig, kBf16BlockK>(args, cluster_rank); }
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
     // This math thread's first row of a wave.
@@ -64,28 +74,48 @@ struct Bf16GemmContext {
 struct OperandShare {
     const TensorMap& map;
     uint32_t mn_idx;  // first row of the tile
-    int32_t group;    // coordinate in a 3-D map
     uint32_t rank;
     uint16_t mask;
     SliceArgs slices;  // K-major: rows of a slice, slices; MN-major: boxes of 64 rows, CTAs that divide K
 };
 
-// Loads the share of K block `k_idx` into a stage.
-template <Major kMajor, int kSharers, Grouping kGrouping>
-DG_DEVICE void load_share(const OperandShare& share, uint32_t k_idx, ptx::SmemAddr stage, ptx::SmemAddr full,
+// Where along K a tile is: a row of K, and the group of operands that have groups.
+template <bool kBatchSum>
+struct KPlace {
+    uint32_t k_idx;
+    int32_t group;
+
+    // To the next stage; past the `k` of a batch that is summed, to the next batch.
+    DG_DEVICE void advance(uint32_t k) {
+        k_idx += kBf16BlockK;
+        if (!kBatchSum || k_idx < k) return;
+        k_idx = 0;
+        ++group;
+    }
+    // The same in an operand of this grouping's A, which may hold the rows of all groups.
+    template <Grouping kGrouping>
+    DG_DEVICE KPlace in_a() const {
+        constexpr bool kOneMatrix = kGrouping == Grouping::kContiguous || kGrouping == Grouping::kPsum;
+        return {k_idx, kOneMatrix ? 0 : group};
+    }
+};
+
+// Loads the share of a stage's K block.
+template <Grouping kMaps, Major kMajor, int kSharers, typename Place>
+DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full,
                           uint64_t policy) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         if (share.rank >= share.slices.count) return;
         const uint32_t first = share.rank * share.slices.rows;
-        load_box<kSharing, kGrouping>({share.map, k_idx, share.mn_idx + first, share.group},
-                                      stage + first * kBf16SpanBytes, full, share.mask, policy);
+        load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group}, stage + first * kBf16SpanBytes,
+                                  full, share.mask, policy);
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
         for (uint32_t i = 0; i < share.slices.rows; ++i)
-            load_box<kSharing, kGrouping>({share.map, share.mn_idx + i * kMnBoxColumns, k_idx + first_k, share.group},
-                                          stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask, policy);
+            load_box<kSharing, kMaps>({share.map, share.mn_idx + i * kMnBoxColumns, place.k_idx + first_k, place.group},
+                                      stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask, policy);
     }
 }
 
@@ -98,6 +128,7 @@ DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
+    constexpr Grouping kMaps = has_operands_per_group(kConfig) ? Grouping::kBatched : Grouping::kDense;
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     constexpr SliceArgs kBSlices = b_slices(kConfig);
@@ -108,18 +139,17 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
-        const int32_t a_group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
-        const OperandShare a{ctx.args.a, tile.m_idx, a_group, rank_n, a_mask, a_slices};
-        const OperandShare b{ctx.args.b, tile.n_idx, tile.group, rank_m, b_mask, kBSlices};
-        for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
+        const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
+        const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
+        KPlace<Bf16GemmContext<kConfig>::kBatchSum> place{ctx.first_k(tile), tile.group};
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance(), place.advance(ctx.args.k)) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kConfig.a_major, kConfig.cluster_n, kConfig.grouping>(a, k * kBf16BlockK,
-                                                                             ctx.a_stage(cursor.stage), full, policy);
-            load_share<kConfig.b_major, kConfig.cluster_m, kConfig.grouping>(b, k * kBf16BlockK,
-                                                                             ctx.b_stage(cursor.stage), full, policy);
+            load_share<kMaps, kConfig.a_major, kConfig.cluster_n>(a, place.template in_a<kConfig.grouping>(),
+                                                                  ctx.a_stage(cursor.stage), full, policy);
+            load_share<kMaps, kConfig.b_major, kConfig.cluster_m>(b, place, ctx.b_stage(cursor.stage), full, policy);
         }
     }
 }
@@ -172,12 +202,12 @@ DG_DEVICE void clear_sums(float (&sums)[kWaves][kFragment]) {
 // are done.
 template <Bf16GemmConfig kConfig, int kWaves>
 DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
-                             float (&sums)[kWaves][kConfig.block_n / 2]) {
+                             const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2]) {
     using Context = Bf16GemmContext<kConfig>;
     const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
     const uint32_t b_low = OperandDescriptor<kConfig.b_major>::low(ctx.b_stage(0));
     uint32_t last_stage = cursor.stage;
-    const uint32_t num_k = ctx.num_k_stages();
+    const uint32_t num_k = ctx.num_k_stages(tile);
 #pragma unroll 1
     for (uint32_t k = 0; k < num_k; ++k) {
         cursor.consumer_wait();
@@ -205,7 +235,7 @@ DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kW
         const uint32_t row = wave_row + ctx.row_in_wave();
         if constexpr (kConfig.has_c)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
-                add_c<store_config(kConfig)>(ctx.args, sums[wave], row, tile.n_idx, ctx.lane);
+                add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, row, ctx.lane);
         keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row);
     }
 }
@@ -220,7 +250,7 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     for (Tile tile; schedule.next(tile);) {
         float sums[Context::kWaves][kConfig.block_n / 2];
         clear_sums(sums);
-        if (ctx.has_product(tile)) multiply_tile<kConfig>(ctx, cursor, sums);
+        if (ctx.has_product(tile)) multiply_tile<kConfig>(ctx, cursor, tile, sums);
         finish_sums<kConfig>(ctx, sums, tile);
         store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
                                           tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);

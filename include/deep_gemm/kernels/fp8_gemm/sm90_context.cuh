@@ -4,6 +4,7 @@
 #include <deep_gemm/epilogue/scales.cuh>
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 #include <deep_gemm/schedule/grouping.cuh>
+#include <deep_gemm/tile/group_maps.cuh>
 #include <deep_gemm/tile/pipeline.cuh>
 
 namespace deep_gemm {
@@ -15,6 +16,8 @@ struct Fp8GemmContext {
     static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
+    static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
+    static constexpr bool kBatched = kConfig.grouping == Grouping::kBatched;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
@@ -28,7 +31,9 @@ struct Fp8GemmContext {
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
-    static_assert(kConfig.grouping == Grouping::kDense || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(kConfig.grouping == Grouping::kDense || kBatched || kKGrouped || kConfig.cluster_m == 1,
+                  "a cluster stays within a group");
+    static_assert(kConfig.grouping != Grouping::kBatchSum, "sums of batches are not promoted");
     static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 
     const Fp8GemmArgs& args;
@@ -36,10 +41,22 @@ struct Fp8GemmContext {
     uint32_t warp, lane, cluster_rank;
 
     // Stages a tile takes: K is rounded up to whole stages, whose excess is loaded as zeros.
-    DG_DEVICE uint32_t num_k_stages() const { return ceil_div<uint32_t>(args.k, kConfig.k_blocks * kBlockK); }
+    DG_DEVICE uint32_t num_k_stages(const Tile& tile) const {
+        return ceil_div<uint32_t>(k_of(tile), kConfig.k_blocks * kBlockK);
+    }
+    DG_DEVICE uint32_t k_of(const Tile& tile) const { return kKGrouped ? tile.k : args.k; }
+    // Where a tile's SFs start, in strides between groups: of kKGrouped, whose groups share a matrix of SFs, in K blocks.
+    DG_DEVICE int32_t scale_group(const Tile& tile) const { return kKGrouped ? tile.k_idx / kBlockK : tile.group; }
     DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE auto schedule() const { return schedule_of<kConfig>(args, cluster_rank); }
+    DG_DEVICE auto schedule() const { return schedule_of<kConfig, kBlockK>(args, cluster_rank); }
+    // The maps of A and B for the load role.
+    DG_DEVICE auto operand_maps() const {
+        if constexpr (kKGrouped)
+            return GroupMaps<map_slots(kConfig.num_stages)>(args.matrices, args.a, args.b, smem + kSmem.maps_offset);
+        else
+            return GivenMaps(args.a, args.b);
+    }
     // Where K block `i` of stage `s` lies.
     DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const {
         return smem + kSmem.a_offset + s * kSmem.a_stage + i * (kSmem.a_stage / kConfig.k_blocks);

@@ -12,10 +12,11 @@
 //
 //   role     warps                       job
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
-//   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
+//   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
+//                                        the maps of each group it comes to
 //   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
 //
-// The contract guarantees: K > 0 (kMasked, kPsum: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
+// The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -50,6 +51,7 @@ DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
+    constexpr Grouping kMaps = Context::kKGrouped ? Grouping::kDense : kConfig.grouping;  // of two or three dimensions
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     const uint32_t stage_bytes = a_slices.rows * a_slices.count * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
@@ -58,9 +60,11 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
+    auto maps = ctx.operand_maps();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
-        for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
+        maps.turn_to(tile, ctx.args.m, ctx.args.n);
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
@@ -68,14 +72,12 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
-                const int32_t a_group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
-                const Slice a{ctx.args.a, k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
-                const Slice b{ctx.args.b, k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
+                const int32_t a_group = has_output_per_group(kMaps) ? tile.group : 0;
+                const Slice a{maps.a(), k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
+                const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 if (rank_n < a_slices.count)
-                    load_slice<sharing_among(kConfig.cluster_n), kConfig.grouping>(a, ctx.a_stage(cursor.stage, i), full,
-                                                                                   a_mask, policy);
-                load_slice<sharing_among(kConfig.cluster_m), kConfig.grouping>(b, ctx.b_stage(cursor.stage, i), full,
-                                                                               b_mask, policy);
+                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask, policy);
+                load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask, policy);
             }
         }
     }
@@ -89,11 +91,15 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
-        copier.restart(tile.n_idx, tile.group);
-        for (uint32_t k = 0; k < ctx.num_k_stages(); ++k, cursor.advance()) {
+        copier.restart(tile.n_idx, ctx.scale_group(tile));
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            for (int i = 0; i < kConfig.k_blocks; ++i)
-                if ((k * kConfig.k_blocks + i) * kBlockK < ctx.args.k) copier.copy(ctx.sfb_stage(cursor.stage, i));
+            for (int i = 0; i < kConfig.k_blocks; ++i) {
+                if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
+                    copier.copy(ctx.sfb_stage(cursor.stage, i));
+                else
+                    copier.clear(ctx.sfb_stage(cursor.stage, i));
+            }
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
@@ -112,7 +118,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
         // Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
         if constexpr (kConfig.has_c)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
-                add_c<store_config(kConfig)>(ctx.args, math.sums[wave], thread_row, tile.n_idx, ctx.lane);
+                add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
         keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row);
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
@@ -129,12 +135,13 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
-        if (ctx.has_product(tile)) feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, tile.group);
+        if (ctx.has_product(tile))
+            feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
     };
     restart();
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        if (ctx.has_product(tile)) math.run();
+        if (ctx.has_product(tile)) math.run(tile);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();
@@ -154,8 +161,10 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
 
     if (warp == Context::kMathWarps) {
         if (ptx::elect_one()) {
-            ptx::prefetch_tensor_map(args.a);
-            ptx::prefetch_tensor_map(args.b);
+            if constexpr (!Context::kKGrouped) {
+                ptx::prefetch_tensor_map(args.a);
+                ptx::prefetch_tensor_map(args.b);
+            }
             ptx::prefetch_tensor_map(args.d);
         }
         ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize, ctx.lane);

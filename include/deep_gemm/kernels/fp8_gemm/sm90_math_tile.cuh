@@ -32,12 +32,12 @@ class MathTile {
             for (int i = 0; i < kN / 2; ++i) sums[wave][i] = 0.0f;
     }
 
-    // Walks all of K.
-    DG_DEVICE void run() {
+    // Walks all of the tile's K.
+    DG_DEVICE void run(const Tile& tile) {
         if constexpr (kConfig.num_accumulators == 2)
-            run_two_deep();
+            run_two_deep(tile);
         else
-            run_one_deep();
+            run_one_deep(tile);
     }
 
     float sums[Context::kWaves][kN / 2];
@@ -101,9 +101,9 @@ class MathTile {
 
     // Calls step(k, i) for every stage `k` of K, i being its place among those whose scales are loaded together.
     template <typename Step>
-    DG_DEVICE void for_each_stage(const Step& step) {
+    DG_DEVICE void for_each_stage(const Tile& tile, const Step& step) {
         constexpr int kBatch = Context::kScaleBatch / kKBlocks;
-        const uint32_t num_k = ctx_.num_k_stages();
+        const uint32_t num_k = ctx_.num_k_stages(tile);
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kBatch) {
             feed_.turn();
@@ -121,8 +121,8 @@ class MathTile {
     }
 
     // One product at a time: the other warpgroups' run while this one is promoted.
-    DG_DEVICE void run_one_deep() {
-        for_each_stage([&](uint32_t, int i) {
+    DG_DEVICE void run_one_deep(const Tile& tile) {
+        for_each_stage(tile, [&](uint32_t, int i) {
             const StageScales scales = read_scales(i);
             cursor_.consumer_wait();
             for_each_product([&](auto product) {
@@ -134,7 +134,7 @@ class MathTile {
     }
 
     // Two products: the next one is already running while this one is promoted.
-    DG_DEVICE void run_two_deep() {
+    DG_DEVICE void run_two_deep(const Tile& tile) {
         // Before the first product there is none to retire: zeros stand in for it, so that the loop has no special case.
 #pragma unroll
         for (int i = 0; i < kKBlocks; ++i)
@@ -142,7 +142,7 @@ class MathTile {
             for (int r = 0; r < kPartN / 2; ++r) accumulators_[1].k_block[i][r] = 0.0f;
         scales_[1] = {};
         stage_ = cursor_.stage;
-        for_each_stage([&](uint32_t k, int i) {
+        for_each_stage(tile, [&](uint32_t k, int i) {
             scales_[i % 2] = read_scales(i);
             cursor_.consumer_wait();
             for_each_product([&](auto product) {
@@ -158,7 +158,7 @@ class MathTile {
             stage_ = cursor_.stage;
             cursor_.advance();
         });
-        if (ctx_.num_k_stages() % 2 == 1)
+        if (ctx_.num_k_stages(tile) % 2 == 1)
             retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
             retire<0, kProducts - 1>(accumulators_[1], scales_[1], stage_);

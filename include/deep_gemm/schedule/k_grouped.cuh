@@ -1,0 +1,89 @@
+// K grouping: all tiles of D of one group after those of another; which part of K a group has is read on the device. Clusters
+// are given to tiles whole, and a group's tiles are counted in clusters: none has CTAs of two groups.
+#pragma once
+
+#include <deep_gemm/base/kernel_args.h>
+#include <deep_gemm/ptx/address.cuh>
+#include <deep_gemm/schedule/raster.cuh>
+
+namespace deep_gemm {
+
+// Extents of one group's D, and of K over all groups.
+struct KGroupedExtents {
+    uint32_t m, n, k;
+};
+
+// Every lane of a warp walks it together. A group without K has tiles all the same: their D is C, or zero. Parts of K start and
+// end at multiples of kStep and within K, whatever the layout says: no layout makes the kernel leave its buffers.
+template <int kBlockM, int kBlockN, int kClusterM, int kClusterN, int kStep>
+class KGroupedSchedule {
+  public:
+    DG_DEVICE KGroupedSchedule(const KGroupedExtents& extents, const RasterArgs& raster, uint32_t cluster_rank,
+                               const GroupArgs& groups)
+        : groups_(groups),
+          m_(extents.m),
+          k_(extents.k),
+          raster_{ceil_div<uint32_t>(extents.m, kBlockM * kClusterM), ceil_div<uint32_t>(extents.n, kBlockN * kClusterN),
+                  raster.group, raster.bands_along_n},
+          index_(blockIdx.x / kClusterSize),
+          rank_m_(cluster_rank % kClusterM),
+          rank_n_(cluster_rank / kClusterM) {}
+
+    DG_DEVICE bool next(Tile& tile) {
+        const uint32_t passed = index_ / raster_.size();
+        if (passed >= groups_.count - group_) return false;
+        index_ -= passed * raster_.size();
+        pass_groups(passed);
+        const TileCoord cluster_tile = raster_.tile(index_);
+        tile.m_idx = (cluster_tile.m_idx * kClusterM + rank_m_) * kBlockM;
+        tile.n_idx = (cluster_tile.n_idx * kClusterN + rank_n_) * kBlockN;
+        tile.m_end = m_;
+        tile.group = group_;
+        find_part(tile);
+        index_ += gridDim.x / kClusterSize;
+        return true;
+    }
+
+  private:
+    static constexpr uint32_t kClusterSize = kClusterM * kClusterN;
+    static constexpr uint32_t kAllLanes = 0xffffffff;
+
+    DG_DEVICE bool holds_ends() const { return groups_.alignment != 0; }
+
+    // An entry of the layout, not below zero; sizes are whole steps.
+    DG_DEVICE uint32_t entry(uint32_t group) const {
+        const uint32_t value = max_of(groups_.layout[group], 0);
+        return holds_ends() ? min_of(value, k_) : value / kStep * kStep;
+    }
+
+    // Where sizes are given, a group's start is their sum: lanes add up those of groups between, 32 at a time.
+    DG_DEVICE void pass_groups(uint32_t count) {
+        if (count == 0) return;
+        uint32_t sum = 0;
+        if (!holds_ends())
+            for (uint32_t i = ptx::lane_id(); i < count; i += 32) sum += entry(group_ + i);
+        k_idx_ += __reduce_add_sync(kAllLanes, sum);
+        group_ += count;
+    }
+
+    DG_DEVICE void find_part(Tile& tile) const {
+        const uint32_t last = entry(group_);
+        if (holds_ends()) {
+            tile.k_idx = min_of(align_up(group_ > 0 ? entry(group_ - 1) : 0, groups_.alignment), k_);
+            tile.k = last > tile.k_idx ? last - tile.k_idx : 0;
+        } else {
+            tile.k_idx = min_of(k_idx_, k_);
+            tile.k = min_of(last, k_ - tile.k_idx);
+        }
+    }
+
+    const GroupArgs& groups_;
+    const uint32_t m_, k_;
+    const BandRaster raster_;
+    uint32_t index_;  // of the cluster's next tile, counted from the first of `group_`
+    uint32_t group_ = 0;
+    uint32_t k_idx_ = 0;  // where sizes are given: start of `group_`
+    uint32_t rank_m_, rank_n_;
+};
+
+}  // namespace deep_gemm

@@ -86,6 +86,7 @@ KINDS = (
     {"grouping": "batched", "num_groups": 8, "d_dtype": "f32", "has_c": True},
     {"grouping": "psum", "num_groups": 8},
 )
+IN_PLACE = {"c_is_d": True}  # of FP8 kinds with C and FP32 D
 K_GROUPED = {"d_dtype": "f32", "has_c": True, "grouping": "k_grouped", "num_groups": 8}
 
 BF16_KINDS = (
@@ -103,11 +104,13 @@ def every_candidate() -> list[dict]:
     from deep_gemm import _C
 
     plans = []
-    for shape, recipe, kind in itertools.product((LARGE, RAGGED), ("1d2d", "1d1d"), KINDS):
+    in_place = tuple({**kind, **IN_PLACE} for kind in KINDS if kind.get("has_c"))
+    for shape, recipe, kind in itertools.product((LARGE, RAGGED), ("1d2d", "1d1d"), (*KINDS, *in_place)):
         choice = _C.explain_fp8_gemm(*shape, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
-    choice = _C.explain_fp8_gemm(*LARGE, recipe="1d1d", **K_GROUPED)
-    plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
+    for kind in (K_GROUPED, {**K_GROUPED, **IN_PLACE}):
+        choice = _C.explain_fp8_gemm(*LARGE, recipe="1d1d", **kind)
+        plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     feasible = _C.plans_bf16_gemm(*LARGE, a_major="mn", b_major="mn", **K_GROUPED)
     plans += [plan for plan in feasible if plan["cluster"] == 1]
     majors = [*itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS), *itertools.product(("k",), ("k", "mn"), BF16_GROUPED_KINDS)]

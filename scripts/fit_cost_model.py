@@ -64,6 +64,8 @@ def shape_of_row(row: dict) -> Shape:
     family = row.get("family") or "fp8"
     given = {name: row[name] if row.get(name) not in (None, "") else default for name, default in DEFAULTS[family].items()}
     given["has_c"] = given["has_c"] in TRUE
+    if family == "fp8":
+        given["c_is_d"] = given["has_c"]  # as it is measured
     if given["grouping"] == "dense":
         given = {name: value for name, value in given.items() if name != "grouping" and name not in GROUPS}
     else:

@@ -20,6 +20,13 @@ _C.set_include_root(str(_here / "include" if (_here / "include").is_dir() else _
 from . import jit_kernels, legacy, testing, utils  # noqa: E402
 from .nvrtc_paths import nvrtc_folders as _nvrtc_folders  # noqa: E402
 from .ops.bf16_gemm import bf16_gemm_nn, bf16_gemm_nt, bf16_gemm_tn, bf16_gemm_tt  # noqa: E402
+from .ops.cublaslt_gemm import (  # noqa: E402
+    cublaslt_gemm_nn,
+    cublaslt_gemm_nt,
+    cublaslt_gemm_tn,
+    cublaslt_gemm_tt,
+)
+from .ops.einsum import einsum, fp8_einsum  # noqa: E402
 from .ops.fp8_gemm import (  # noqa: E402
     fp8_fp4_gemm_nn,
     fp8_fp4_gemm_nt,
@@ -50,6 +57,7 @@ from .ops.names_1x import (  # noqa: E402
     m_grouped_gemm_fp8_fp8_bf16_nt_masked,
 )
 from .ops.pending import pending_functions as _pending_functions  # noqa: E402
+from .ops.skip_head_mid import fp8_gemm_nt_skip_head_mid  # noqa: E402
 from .ops.support import is_supported  # noqa: E402
 from .precompile import compile  # noqa: E402
 from .settings import (  # noqa: E402
@@ -65,6 +73,7 @@ from .settings import (  # noqa: E402
     set_tc_util,
 )
 from .testing import calc_diff  # noqa: E402
+from .validation import check_call as _check_call  # noqa: E402
 from .utils import (  # noqa: E402
     align,
     cast_back_from_fp4,
@@ -92,6 +101,7 @@ from .utils import (  # noqa: E402
 
 get_col_major_tma_aligned_tensor = get_mn_major_tma_aligned_tensor  # 1.x
 
+_C.set_validator(_check_call)
 _C.set_nvrtc_search_path(_nvrtc_folders())
 globals().update(_pending_functions())
 

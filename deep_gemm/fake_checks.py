@@ -153,21 +153,66 @@ def check_fp8_gemm(
     expect_factors(b[1], "sfb", (n, k), part_b)
 
 
-def check_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], compiled_dims: str) -> None:
-    """The refusals of `bf16_gemm_<layout>` that need no data. Raises DeepGemmError."""
-    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
-    expect_tensor_kinds(tensors, compiled_dims)
+def expect_head_splits(splits: Any) -> None:
+    """Refuses what is not (left, mid, right), multiples of 8 with columns of a product."""
+    ok = isinstance(splits, (tuple, list)) and len(splits) == 3 and all(isinstance(x, int) for x in splits)
+    ok = ok and all(x >= 0 and x % 8 == 0 for x in splits) and splits[0] + splits[2] > 0
+    expect(ok, lambda: f"head_splits: expected (left, mid, right), each 0 or a multiple of 8, got {splits!r}; pad the heads")
+
+
+def check_skip_head_mid(
+    a: Tuple[Tensor, Tensor],
+    b: Tuple[Tensor, Tensor],
+    d: Tensor,
+    splits: Sequence[int],
+    recipe: Optional[Sequence[int]],
+    compiled_dims: str,
+) -> None:
+    """The refusals of `fp8_gemm_nt_skip_head_mid` that need no data. Raises DeepGemmError."""
+    expect_compiled_dims(compiled_dims)
+    expect_head_splits(splits)
+    expect_ranks({"a": a[0], "sfa": a[1], "b": b[0], "sfb": b[1], "d": d}, (2,) * 5, d.device)
+    (m, k), n, per_head = a[0].shape, b[0].shape[0], splits[0] + splits[2]
+    for name, data in (("a", a[0]), ("b", b[0])):
+        expect_dtype(data, name, (torch.float8_e4m3fn,))
+    expect_shape(b[0], "b", (n, k), "[N, K]")
+    expect(n % per_head == 0, lambda: f"b: expected N = heads x (left + right), a multiple of {per_head}, got {n} rows")
+    expect_dtype(d, "d", _OUTPUTS)
+    expect_shape(d, "d", (m, n // per_head * sum(splits)), "[M, heads*(left+mid+right)]")
+    part_a, part_b = recipe_parts((recipe, None, None), b[1])
+    expect_factors(a[1], "sfa", (m, k), part_a)
+    expect_factors(b[1], "sfb", (n, k), part_b)
+
+
+def check_tensor_gemm(layout: str, tensors: Dict[str, Tensor], dtypes: Sequence[torch.dtype]) -> None:
+    """Refuses the operands a, b, d and c (if there) of a dense GEMM, by name, unless a is of `dtypes`, b like it, and all
+    fit each other."""
+    a, b, d, c = (tensors.get(name) for name in "abdc")
     expect_ranks(tensors, (2,) * len(tensors), d.device)
     m, k = a.shape[::-1] if layout[0] == "t" else a.shape
     n = b.shape[1] if layout[1] == "n" else b.shape[0]
-    for name, data in (("a", a), ("b", b)):
-        expect_dtype(data, name, (torch.bfloat16,))
+    expect_dtype(a, "a", dtypes)
+    expect_dtype(b, "b", (a.dtype,))
     expect_shape(b.t() if layout[1] == "n" else b, "b", (n, k), "[N, K] as nt sees it")
     expect_dtype(d, "d", _OUTPUTS)
     expect_shape(d, "d", (m, n), "[M, N]")
     if c is not None:
         expect_dtype(c, "c", (d.dtype,))
         expect_shape(c, "c", (m, n), "[M, N]")
+
+
+def check_bf16_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor], compiled_dims: str) -> None:
+    """The refusals of `bf16_gemm_<layout>` that need no data. Raises DeepGemmError."""
+    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
+    expect_tensor_kinds(tensors, compiled_dims)
+    check_tensor_gemm(layout, tensors, (torch.bfloat16,))
+
+
+def check_cublaslt_gemm(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor]) -> None:
+    """The refusals of `cublaslt_gemm_<layout>` that need no data. Raises DeepGemmError."""
+    tensors = {"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}
+    expect_tensor_kinds(tensors, "")
+    check_tensor_gemm(layout, tensors, (torch.bfloat16, torch.float8_e4m3fn))
 
 
 def expect_grouped_operands(

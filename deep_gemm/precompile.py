@@ -19,7 +19,7 @@ from .utils.layout import get_mk_alignment_for_contiguous_layout
 
 Extent = Union[int, Sequence[int]]
 MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
-COMPILABLE = ("fp8_gemm_", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", "k_grouped_fp8_gemm_nt_")
+COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", "k_grouped_fp8_gemm_nt_")
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -110,6 +110,8 @@ class Groups:
         grouping = next((word for word in ("contiguous", "masked") if name.startswith("m_") and name.endswith(word)), "dense")
         if self.psum and grouping != "contiguous":
             raise DeepGemmError(f"use_psum_layout: only m_grouped_fp8_gemm_*_contiguous has such a layout, got {op!r}; leave it out")
+        if op_name(op) == "fp8_einsum":
+            return [{"grouping": "batched", "num_groups": extents(self.count, "num_groups")[0]}]
         if grouping == "dense":
             return [{}]
         common = {"grouping": grouping, "num_groups": extents(self.count, "num_groups")[0]}
@@ -131,7 +133,7 @@ def op_name(op: str) -> str:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     name = BY_NAME[op].name
     if not name.startswith(COMPILABLE):
-        raise DeepGemmError(f"op: only fp8_gemm_*, m_grouped_fp8_gemm_* and k_grouped_fp8_gemm_nt_contiguous can be compiled ahead of time, got {op!r}")
+        raise DeepGemmError(f"op: only fp8_gemm_*, fp8_einsum, m_grouped_fp8_gemm_* and k_grouped_fp8_gemm_nt_contiguous can be compiled ahead of time, got {op!r}")
     return name
 
 
@@ -149,6 +151,16 @@ def m_range(m: Union[int, Tuple[int, int]]) -> Tuple[int, int]:
     if is_integers(pair, 2) and 1 <= pair[0] <= pair[1] <= MAX_EXTENT:
         return pair[0], pair[1]
     raise DeepGemmError(f"m: expected an integer or (first, last) with 1 <= first <= last < 2^31, got {m!r}; correct it")
+
+
+def head_options(op: str, head_splits: Optional[Sequence[int]]) -> Dict[str, Any]:
+    """The planner's keyword for D's heads, which one operation has."""
+    skips = op_name(op) == "fp8_gemm_nt_skip_head_mid"
+    if skips and not is_integers(head_splits, 3):
+        raise DeepGemmError(f"head_splits: expected (left, mid, right) as of the call, got {head_splits!r}; pass them")
+    if not skips and head_splits is not None:
+        raise DeepGemmError(f"head_splits: only fp8_gemm_nt_skip_head_mid has heads, got {op!r}; leave them out")
+    return {"head_splits": tuple(head_splits)} if skips and head_splits is not None else {}
 
 
 def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: Dict[str, Any]) -> List[BreakPoint]:
@@ -204,6 +216,7 @@ def compile(
     expected_m: Extent = 0,
     alignment: Optional[int] = None,
     use_psum_layout: bool = False,
+    head_splits: Optional[Sequence[int]] = None,
     sm_count: int = 0,
     image: str = "cubin",
     jobs: Optional[int] = None,
@@ -222,10 +235,11 @@ def compile(
         recipe: (gran_m, gran_n, gran_k), as of the call.
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
         accumulate: for calls with `c`.
-        num_groups: G of a grouped operation.
+        num_groups: G of a grouped operation; h of fp8_einsum "bhr,hdr->bhd", whose m, n, k are b, d, r.
         expected_m: of a masked one, or with `use_psum_layout`, as of the call (0 for None); one value or several.
         alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
         use_psum_layout: for calls of a contiguous one that pass it.
+        head_splits: of fp8_gemm_nt_skip_head_mid, as of the call; n counts the columns of the product.
         sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
         image: "cubin", or "ptx" for an emulated driver.
         jobs: threads; None for one a processor.
@@ -246,7 +260,8 @@ def compile(
         if options["d_dtype"] != "f32" or options["recipe"] != (1, 1, 128):
             raise DeepGemmError(f"out: {op} writes float32 under recipe (1, 1, 128), got out={out}, recipe={tuple(recipe)}")
         k = [_C.k_grouped_planning_k(one) for one in extents(k, "k")]
-    elif "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
+    elif groups[0].get("grouping", "batched") != "batched" and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
+    options.update(head_options(op, head_splits))
     points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

@@ -22,6 +22,7 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 LARGE = (4096, 8192, 7168)  # a shape whose candidates are all of the feasible ones
+RAGGED = (4096, 8190, 7168)  # the same, with rows of D that end inside 16 bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +78,22 @@ def golden_plans() -> list[dict]:
 KINDS = (
     {"d_dtype": "bf16"},
     {"d_dtype": "f32", "has_c": True},
+    {"head_splits": (128, 64, 64)},
     {"grouping": "contiguous", "num_groups": 8},
     {"grouping": "masked", "num_groups": 8},
+    {"grouping": "batched", "num_groups": 8},
+    {"grouping": "batched", "num_groups": 8, "d_dtype": "f32", "has_c": True},
     {"grouping": "psum", "num_groups": 8},
 )
 K_GROUPED = {"d_dtype": "f32", "has_c": True, "grouping": "k_grouped", "num_groups": 8}
 
-BF16_KINDS = ({"d_dtype": "bf16"}, {"d_dtype": "bf16", "has_c": True}, {"d_dtype": "f32", "has_c": True})
+BF16_KINDS = (
+    {"d_dtype": "bf16"},
+    {"d_dtype": "bf16", "has_c": True},
+    {"d_dtype": "f32", "has_c": True},
+    {"d_dtype": "bf16", "grouping": "batched", "num_groups": 8},
+    {"d_dtype": "f32", "has_c": True, "grouping": "batch_sum", "num_groups": 8},
+)
 
 
 def every_candidate() -> list[dict]:
@@ -91,15 +101,15 @@ def every_candidate() -> list[dict]:
     from deep_gemm import _C
 
     plans = []
-    for recipe, kind in itertools.product(("1d2d", "1d1d"), KINDS):
-        choice = _C.explain_fp8_gemm(*LARGE, recipe=recipe, **kind)
+    for shape, recipe, kind in itertools.product((LARGE, RAGGED), ("1d2d", "1d1d"), KINDS):
+        choice = _C.explain_fp8_gemm(*shape, recipe=recipe, **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     choice = _C.explain_fp8_gemm(*LARGE, recipe="1d1d", **K_GROUPED)
     plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
     feasible = _C.plans_bf16_gemm(*LARGE, a_major="mn", b_major="mn", **K_GROUPED)
     plans += [plan for plan in feasible if plan["cluster"] == 1]
-    for a_major, b_major, kind in itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS):
-        feasible = _C.plans_bf16_gemm(*LARGE, a_major=a_major, b_major=b_major, **kind)
+    for shape, a_major, b_major, kind in itertools.product((LARGE, RAGGED), ("k", "mn"), ("k", "mn"), BF16_KINDS):
+        feasible = _C.plans_bf16_gemm(*shape, a_major=a_major, b_major=b_major, **kind)
         plans += [plan for plan in feasible if plan["cluster"] == 1]
     return plans
 

@@ -64,7 +64,7 @@ def config_of(row: dict, shape: Shape) -> dict:
     given = row.get("config", row)
     given = json.loads(given) if isinstance(given, str) else given
     config = {"sfb_granularity": "per_block" if shape.recipe == "1d2d" else "per_row", "grouping": "dense",
-              "d_dtype": shape.d_dtype, "has_c": shape.has_c}
+              "d_dtype": shape.d_dtype, "has_c": shape.has_c, "head_unit": 0, "ragged_n": False}  # the shape's to say
     config.update({name: given[name] for name in WORDS if name in given})
     config.update({name: int(given[name]) for name in NUMBERS})
     return config

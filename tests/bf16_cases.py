@@ -70,6 +70,11 @@ class Problem:
         product = self.left @ self.right.t()
         return product if self.c is None else product + self.c.double()
 
+    def outside_is_untouched(self) -> bool:
+        """Whether the gaps between D's rows still hold what they held."""
+        (m, n), pitch = self.d.shape, self.d.stride(0)
+        return bool(self.d.as_strided((m, pitch), (pitch, 1))[:, n:].isnan().all())
+
 
 def make_problem(case: Case, device: str = "cpu", exact: bool = False, seed: int = 0) -> Problem:
     """Random operands: normal ones, or small integers whose products and sums are exact. D starts as NaN, or as C."""
@@ -98,7 +103,7 @@ def make_problem(case: Case, device: str = "cpu", exact: bool = False, seed: int
 def config(**changes) -> dict:
     """A config of the kernel, as the planner's binding takes it."""
     base = {"grouping": "dense", "a_major": "k", "b_major": "k", "d_dtype": "bf16", "has_c": False, "block_m": 64, "block_n": 64,
-            "num_math_warpgroups": 1, "num_stages": 4, "store_boxes": 1, "cluster_m": 1, "cluster_n": 1}  # fmt: skip
+            "num_math_warpgroups": 1, "num_stages": 4, "store_boxes": 1, "cluster_m": 1, "cluster_n": 1, "ragged_n": False}  # fmt: skip
     return {**base, **changes}
 
 

@@ -5,6 +5,7 @@
 #include "bindings/fp8_arguments.h"
 #include "bindings/guard.h"
 #include "bindings/tensor_exchange.h"
+#include "bindings/validation.h"
 #include "ops/fp8_gemm.h"
 
 namespace py = pybind11;
@@ -60,14 +61,19 @@ ops::MaskedFp8GemmCall read_masked(PyObject* const* args, Py_ssize_t count) {
 template <LayoutOfB kLayout>
 PyObject* contiguous(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     return guarded([&] {
-        ops::m_grouped_fp8_gemm_contiguous(read_contiguous<kLayout>(args, count));
+        const ops::ContiguousFp8GemmCall call = read_contiguous<kLayout>(args, count);
+        constexpr bool kNt = kLayout == LayoutOfB::kKLast;
+        validate(kNt ? "m_grouped_fp8_gemm_nt_contiguous" : "m_grouped_fp8_gemm_nn_contiguous", args, count);
+        ops::m_grouped_fp8_gemm_contiguous(call);
         return py::none().release().ptr();
     });
 }
 
 PyObject* masked(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     return guarded([&] {
-        ops::m_grouped_fp8_gemm_masked(read_masked(args, count));
+        const ops::MaskedFp8GemmCall call = read_masked(args, count);
+        validate("m_grouped_fp8_gemm_nt_masked", args, count);
+        ops::m_grouped_fp8_gemm_masked(call);
         return py::none().release().ptr();
     });
 }

@@ -7,6 +7,7 @@
 #include "bindings/fp8_arguments.h"
 #include "bindings/guard.h"
 #include "bindings/tensor_exchange.h"
+#include "bindings/validation.h"
 #include "support/error.h"
 
 namespace py = pybind11;
@@ -100,6 +101,8 @@ PyObject* fp8(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
         if (operands.recipe) call.recipe = *operands.recipe;
         read_groups(args + 3, args[2], call);
         read_ending(args + 7, call);
+        constexpr bool kNt = kLayout == KLayout::kMatrices;
+        validate(kNt ? "k_grouped_fp8_gemm_nt_contiguous" : "k_grouped_fp8_gemm_tn_contiguous", args, count);
         run(call, args[2]);
         return py::none().release().ptr();
     });
@@ -116,6 +119,7 @@ PyObject* bf16(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
         call.d = read_tensor(args[2], "d");
         read_groups(args + 3, args[2], call);
         read_ending(args + 6, call);
+        validate("k_grouped_bf16_gemm_tn_contiguous", args, count);
         run(call, args[2]);
         return py::none().release().ptr();
     });

@@ -30,7 +30,11 @@ PYBIND11_MODULE(_C, m) {
     bindings::register_plan(m);
     bindings::register_bf16_plan(m);
     bindings::register_bf16_gemm(m);
+    bindings::register_einsum(m);
     bindings::register_fp8_gemm(m);
     bindings::register_grouped_fp8_gemm(m);
+    bindings::register_skip_head_mid(m);
+    bindings::register_validation(m);
+    bindings::register_vendor_gemm(m);
     bindings::register_k_grouped_gemm(m);
 }

@@ -2,8 +2,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
+
 #include "bindings/bindings.h"
 #include "bindings/plan_dictionaries.h"
+#include "contract/skip_head_mid.h"
 #include "ops/fp8_gemm_kernels.h"
 #include "plan/config_text.h"
 #include "plan/cost_model.h"
@@ -50,6 +53,14 @@ GroupShape groups_from(const py::dict& keywords) {
     return groups;
 }
 
+// (left, mid, right) of D's heads, or None.
+int head_unit_from(const py::handle& splits) {
+    if (splits.is_none()) return 0;
+    const auto [left, mid, right] = py::cast<std::array<int64_t, 3>>(splits);
+    contract::check_head_splits({left, mid, right});
+    return head_unit_of(left, right);
+}
+
 // The optional keywords of every planning function.
 struct Request {
     Fp8GemmShape shape;
@@ -61,11 +72,11 @@ Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options)
     py::dict all(py::arg("recipe") = py::make_tuple(1, 128, 128), py::arg("d_dtype") = "bf16",
                  py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
                  py::arg("grouping") = "dense", py::arg("num_groups") = 1, py::arg("expected_m") = 0,
-                 py::arg("alignment") = 128);
+                 py::arg("alignment") = 128, py::arg("head_splits") = py::none());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
     Request request{{m, n, k, granularity_from(all["recipe"]), Dtype::kBf16, py::cast<bool>(all["has_c"]),
-                     groups_from(all)},
+                     head_unit_from(all["head_splits"]), groups_from(all)},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     parse("d_dtype", py::cast<std::string>(all["d_dtype"]), request.shape.d_dtype);
@@ -126,7 +137,8 @@ void register_plan(py::module_& m) {
           "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, arch "
           "(overrides of the "
           "H200's numbers), config (run this one instead of the best); grouping ('dense', 'contiguous', "
-          "'masked', 'psum', 'k_grouped': k is then a group's) with num_groups, expected_m (masked, psum) and alignment (contiguous, psum).");
+          "'masked', 'psum', 'batched', 'k_grouped': k is then a group's) with num_groups, expected_m (masked, psum) and "
+          "alignment (contiguous, psum); head_splits (left, mid, right) of D.");
     m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
           "plan_fp8_gemm.");

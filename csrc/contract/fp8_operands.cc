@@ -129,6 +129,12 @@ constexpr Forms kContiguousForms{{2, "[M, K]"},
                                  {2, "[M, ceil(K/128)]"},
                                  {3, "[G, ceil(N/gran_n), ceil(K/128)]"},
                                  {Dtype::kBf16, Dtype::kBf16}};
+constexpr Forms kBatchedForms{{3, "[G, M, K]"},
+                              {3, "[G, N, K]"},
+                              {3, "[G, M, N]"},
+                              {3, "[G, M, ceil(K/128)]"},
+                              {3, "[G, ceil(N/gran_n), ceil(K/128)]"},
+                              {Dtype::kBf16, Dtype::kF32}};
 constexpr Forms kMaskedForms{{3, "[G, M, K]"},
                              {3, "[G, N, K]"},
                              {3, "[G, M, N]"},
@@ -145,6 +151,9 @@ const Forms& forms_of(Grouping grouping) {
             return kContiguousForms;
         case Grouping::kMasked:
             return kMaskedForms;
+        case Grouping::kBatched:
+        case Grouping::kBatchSum:
+            return kBatchedForms;
         case Grouping::kKGrouped:
             break;  // a contract of its own: k_grouped_gemm.h
     }
@@ -203,9 +212,16 @@ void check_shapes(const Fp8Operands& call, const Forms& forms, const Recipe& rec
                "block recipe=(1, 128, 128)");
 }
 
+// The operand as its lines lie in memory.
+TensorView lines_of(const TensorView& t, OperandMajors majors) {
+    const int k = t.column_dimension(), mn = t.row_dimension();
+    const bool along_mn = majors == OperandMajors::kEither && t.stride[k] != 1 && t.shape[k] > 1;
+    return along_mn ? t.transposed(mn, k) : t;
+}
+
 void check_layouts(const Fp8Operands& call) {
-    expect(call.a, "a").tma_addressable("K");
-    expect(call.b, "b").tma_addressable("K");
+    expect(lines_of(call.a, call.majors), "a").tma_addressable("K");
+    expect(lines_of(call.b, call.majors), "b").tma_addressable("K");
     expect(call.sfa, kSfaName).strides_forward().base_aligned(sizeof(float));
     expect(call.sfb, kSfbName).strides_forward().base_aligned(sizeof(float));
     expect(call.d, "d").tma_addressable("N");
@@ -215,7 +231,8 @@ void check_layouts(const Fp8Operands& call) {
 OperandView operand_view(const TensorView& t) {
     const int64_t row_stride =
         t.rows() > 1 ? t.stride[t.row_dimension()] : align_up<int64_t>(t.columns(), kTmaAlignment);
-    return {t.data, row_stride, group_stride_of(t, row_stride)};
+    const int64_t k_stride = t.columns() > 1 ? t.stride[t.column_dimension()] : 1;
+    return {t.data, row_stride, group_stride_of(t, row_stride), k_stride};
 }
 
 int64_t stride_of(const TensorView& t, int dimension) {

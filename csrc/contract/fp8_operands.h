@@ -19,6 +19,9 @@ struct RecipePart {
     int gran_mn, gran_k;
 };
 
+// Which operands are read: K-major ones, or of either major, which only the reference does.
+enum class OperandMajors : uint8_t { kK, kEither };
+
 // The arguments as they came, before any check. Layout letters are already applied: as `nt` sees them, a
 // [M,K], b [N,K], d [M,N], sfa [M, ceil(K/128)], sfb [ceil(N/gran_n), ceil(K/128)], each with a leading
 // dimension of groups where the grouping has them (problem/fp8_gemm.h).
@@ -26,6 +29,7 @@ struct Fp8Operands {
     TensorView a, sfa, b, sfb, d;
     std::optional<Recipe> recipe;
     std::optional<RecipePart> recipe_a, recipe_b;
+    OperandMajors majors = OperandMajors::kK;
     bool disable_ue8m0_cast = false;  // changes nothing on SM90, whose FP32 factors are never cast
     void* stream = nullptr;
 };

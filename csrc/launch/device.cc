@@ -81,6 +81,8 @@ int current_device() {
     return driver().context_device(&device) == CUDA_SUCCESS ? static_cast<int>(device) : 0;
 }
 
+CurrentContext::CurrentContext(int device) : CurrentContext(device_state(device)) {}
+
 CurrentContext::CurrentContext(const DeviceState& state) {
     CUcontext current = nullptr;
     const Driver& d = driver();

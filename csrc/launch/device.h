@@ -18,16 +18,4 @@ struct DeviceState {
 // such device.
 const DeviceState& device_state(int device);
 
-// Makes the device's primary context current for a scope, if it is not.
-class CurrentContext {
-  public:
-    explicit CurrentContext(const DeviceState& state);
-    ~CurrentContext();
-    CurrentContext(const CurrentContext&) = delete;
-    CurrentContext& operator=(const CurrentContext&) = delete;
-
-  private:
-    bool pushed_ = false;
-};
-
 }  // namespace deep_gemm::launch

@@ -60,7 +60,7 @@ void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, St
 
 void fill_zero_2d(int device, const Block2d& block, StreamHandle stream) {
     if (block.rows == 0 || block.width_bytes == 0) return;
-    const CurrentContext context(device_state(device));
+    const CurrentContext context(device);
     check_driver(driver().memset_2d(address(block.data), usable_pitch(block.pitch_bytes, block), 0,
                                     static_cast<std::size_t>(block.width_bytes),
                                     static_cast<std::size_t>(block.rows), static_cast<CUstream>(stream)),
@@ -78,7 +78,7 @@ void copy_2d(int device, const Block2d& to, const SourceRows& from, StreamHandle
     copy.dstPitch = usable_pitch(to.pitch_bytes, to);
     copy.WidthInBytes = static_cast<std::size_t>(to.width_bytes);
     copy.Height = static_cast<std::size_t>(to.rows);
-    const CurrentContext context(device_state(device));
+    const CurrentContext context(device);
     check_driver(driver().memcpy_2d(&copy, static_cast<CUstream>(stream)), "cuMemcpy2DAsync", kLaunchAdvice);
 }
 

@@ -25,6 +25,21 @@ const DeviceInfo& device_info(int device);  // throws Error when there is no dri
 bool driver_available();  // false, without throwing, when the driver library is missing or has no device
 int current_device();     // of this thread's current context, else 0; throws Error when there is no driver
 
+struct DeviceState;
+
+// Makes the device's primary context current on this thread for a scope, if it is not.
+class CurrentContext {
+  public:
+    explicit CurrentContext(int device);
+    explicit CurrentContext(const DeviceState& state);
+    ~CurrentContext();
+    CurrentContext(const CurrentContext&) = delete;
+    CurrentContext& operator=(const CurrentContext&) = delete;
+
+  private:
+    bool pushed_ = false;
+};
+
 // A loaded kernel of one device. Immutable after creation, lives for the process.
 class Kernel;
 
@@ -48,7 +63,8 @@ struct LaunchShape {
 // if it is not.
 void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
 
-// A tile map with 128-byte swizzle, of one matrix or of groups of them: the one encoder of the library.
+// A tile map with 128-byte swizzle, of one matrix or of groups of them: the one encoder of the library. Needs
+// a current context.
 struct TileMapSpec {
     const void* data;
     int element_bytes;      // 1 (uint8), 2 (bf16), 4 (f32)

@@ -14,6 +14,9 @@ using contract::Bf16GemmCall;
 // config compiles.
 void bf16_gemm(const Bf16GemmCall& call);
 
+// The same from the problem on.
+void run_bf16_gemm(const Bf16GemmProblem& problem, launch::StreamHandle stream);
+
 // Which loaded kernel runs a BF16 GEMM of some extents on a device, and how. Thread-safe.
 ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape);
 

@@ -40,14 +40,18 @@ TensorMap operand_map(launch::TileMapSpec spec, uint64_t groups) {
     return launch::encode_tile_map(spec);
 }
 
+int64_t d_columns(const Fp8GemmProblem& p) {
+    return p.heads.some() ? p.n / p.heads.product_columns() * p.heads.d_columns() : p.n;
+}
+
 TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
     const int bytes = element_bytes(p.d_dtype);
     return launch::encode_tile_map({.data = p.d,
                                     .element_bytes = bytes,
-                                    .inner = static_cast<uint64_t>(p.n),
+                                    .inner = static_cast<uint64_t>(d_columns(p)),
                                     .outer = static_cast<uint64_t>(p.m),
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                                    .box_inner = static_cast<uint32_t>(store_columns(config.block_n, bytes)),
+                                    .box_inner = static_cast<uint32_t>(store_columns(config)),
                                     .box_outer = kWgmmaM,
                                     .groups = map_groups(p, p.d_groups()),
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
@@ -92,7 +96,9 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .groups = group_args(p),
             .output = {p.d, p.d_row_stride, p.d_group_stride},
             .matrices = {},
-            .c_stride_g = 0};
+            .c_stride_g = p.c_group_stride,
+            .heads = {static_cast<uint32_t>(p.heads.left), static_cast<uint32_t>(p.heads.mid),
+                      static_cast<uint32_t>(p.heads.right)}};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
@@ -103,17 +109,42 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
                 p.sfb.granularity_mn == 1 ? ScaleGranularity::kPerRow : ScaleGranularity::kPerBlock,
             .d_dtype = p.d_dtype,
             .has_c = p.has_c(),
+            .head_unit = p.heads.some() ? head_unit_of(p.heads.left, p.heads.right) : 0,
             .groups = {p.groups.grouping, p.groups.count, p.groups.expected_m, p.groups.alignment}};
+}
+
+// D without a product: the parts of every head become zeros one after another, and their middles stay.
+void finish_heads_without_product(const Fp8GemmProblem& p, launch::StreamHandle stream) {
+    Fp8GemmProblem part = p;
+    for (int64_t column = 0; column < p.n; column += part.n) {
+        const int64_t within = column % p.heads.product_columns();
+        part.n = within < p.heads.left ? p.heads.left : p.heads.right;
+        part.d = static_cast<char*>(p.d) + p.heads.column_of_d(column) * element_bytes(p.d_dtype);
+        finish_without_product(part, stream);
+    }
+}
+
+// D is C or zeros: of a group after the other where each has one.
+void finish_groups_without_product(Fp8GemmProblem p, launch::StreamHandle stream) {
+    const int64_t bytes = element_bytes(p.d_dtype);
+    for (int64_t i = 0; i < p.d_groups(); ++i) {
+        finish_without_product(p, stream);
+        p.d = static_cast<char*>(p.d) + p.d_group_stride * bytes;
+        if (p.has_c()) p.c = static_cast<const char*>(p.c) + p.c_group_stride * bytes;
+    }
 }
 
 void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
     if (has_no_product(problem)) {
-        if (!options.compile_only) finish_without_product(problem, stream);
+        if (options.compile_only) return;
+        problem.heads.some() ? finish_heads_without_product(problem, stream)
+                              : finish_groups_without_product(problem, stream);
         return;
     }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
     if (options.compile_only) return;
+    const launch::CurrentContext context(problem.device.index);  // the driver encodes maps in one, too
     const Fp8GemmArgs args = kernel_args(problem, ready);
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
@@ -123,16 +154,23 @@ void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
 template <typename Call>
 void run(const Call& call) {
     const Device device = contract::device_of(call);
-    const Fp8GemmProblem problem = contract::check_fp8_gemm(call, rules_of(device));
-    if (problem.empty_output()) return;
-    if (runs_on_device(device)) return run_on_device(problem, call.stream);
-    const BlockingScope scope;
-    reference::fp8_gemm(problem);
+    run_fp8_gemm(contract::check_fp8_gemm(call, rules_of(device)), call.stream);
 }
 
 }  // namespace
 
+void run_fp8_gemm(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
+    if (problem.empty_output()) return;
+    if (runs_on_device(problem.device)) return run_on_device(problem, stream);
+    const BlockingScope scope;
+    reference::fp8_gemm(problem);
+}
+
 void fp8_gemm(const Fp8GemmCall& call) {
+    run(call);
+}
+
+void fp8_gemm_skip_head_mid(const SkipHeadMidCall& call) {
     run(call);
 }
 

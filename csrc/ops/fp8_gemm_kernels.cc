@@ -16,7 +16,8 @@ struct Fp8Family {
     }
     static uint64_t hash(const Shape& s) {
         const uint64_t kinds = static_cast<uint64_t>(s.sfb_granularity) |
-                               static_cast<uint64_t>(s.d_dtype) << 8 | static_cast<uint64_t>(s.has_c) << 16;
+                               static_cast<uint64_t>(s.d_dtype) << 8 | static_cast<uint64_t>(s.has_c) << 16 |
+                               static_cast<uint64_t>(s.head_unit) << 24;
         const uint64_t groups = static_cast<uint64_t>(s.groups.grouping) |
                                 static_cast<uint64_t>(s.groups.count) << 8 |
                                 static_cast<uint64_t>(s.groups.alignment) << 40;

@@ -83,6 +83,7 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
     if (options.compile_only) return;
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
+    const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
     const Fp8GemmArgs args = {
         .a = matrix_map(p.a, p.m, slices.rows),
         .b = matrix_map(p.b, p.n, static_cast<uint32_t>(config.block_n / config.cluster_m)),
@@ -97,9 +98,10 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
         .a_slices = slices,
         .raster = ready.raster,
         .groups = group_args(p),
-        .output = {},
+        .output = {p.d, p.d_row_stride, p.d_group_stride},
         .matrices = {p.a.data, p.b.data, map_room(ready.shape, config.num_stages, workspace)},
-        .c_stride_g = p.c_group_stride};
+        .c_stride_g = p.c_group_stride,
+        .heads = {}};
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }
@@ -112,6 +114,7 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     if (options.compile_only) return;
     const Bf16GemmConfig& config = ready.config;
     const auto m = static_cast<uint32_t>(p.m);
+    const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
     const Bf16GemmArgs args = {.a = rows_map(p.a, p.m, p.k, a_box(config, m)),
                                .b = rows_map(p.b, p.n, p.k, b_box(config)),
                                .d = output_map(p, store_config(config)),
@@ -123,6 +126,7 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
                                .a_slices = a_slices(config, m),
                                .raster = ready.raster,
                                .groups = group_args(p),
+                               .output = {p.d, p.d_row_stride, p.d_group_stride},
                                .c_stride_g = p.c_group_stride};
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);

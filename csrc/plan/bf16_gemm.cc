@@ -14,6 +14,8 @@ namespace {
 constexpr int kArchMajor = 9;
 constexpr KernelTemplate kKernel{"deep_gemm/kernels/bf16_gemm/sm90_bf16_gemm.cuh", "sm90_bf16_gemm", "sm90_bf16_gemm",
                                  "Bf16GemmConfig", "Bf16GemmArgs"};
+constexpr const char* kBatchSumEntry = "sm90_bf16_bmn_bnk_mn_gemm_impl";  // a name that profiles are searched for
+constexpr Grouping kGroupings[] = {Grouping::kDense, Grouping::kBatched, Grouping::kBatchSum, Grouping::kKGrouped};
 
 struct TileRow {
     int block_m, num_math_warpgroups;
@@ -96,14 +98,22 @@ struct Clusters {
     int slots;  // that run at once
 };
 
+// Products whose D is one matrix each, and how many batches each sums.
+int64_t outputs_of(const Bf16GemmShape& shape) {
+    return shape.groups.grouping == Grouping::kBatchSum ? 1 : shape.groups.count;
+}
+int64_t summed_batches(const Bf16GemmShape& shape) {
+    return shape.groups.grouping == Grouping::kBatchSum ? shape.groups.count : 1;
+}
+
 Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms) {
-    return {shape.groups.count * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
+    return {outputs_of(shape) * ceil_div<int64_t>(shape.m, int64_t(c.block_m) * c.cluster_m) *
                 ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n),
             resident_clusters(sms, c.cluster_m * c.cluster_n)};
 }
 
 Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
-    const double row_bytes = 2.0 * double(shape.k);
+    const double row_bytes = 2.0 * double(shape.k) * double(summed_batches(shape));
     return pick_raster({shape.m, int64_t(c.block_m) * c.cluster_m, row_bytes},
                        {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
 }
@@ -120,7 +130,7 @@ double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
 // The longest of what the SMs, L2 and memory need, waves of tiles being whole.
 double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
     const Clusters clusters = clusters_of(c, shape, arch.sm_count);
-    const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK));
+    const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK) * summed_batches(shape));
     const int d_bytes = output_bytes(c.d_dtype);
     const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
     const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
@@ -132,7 +142,7 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
     const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
     const double written = double(shape.m) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
-    const double moved = double(shape.groups.count) * (raster_of(c, shape, arch).operand_bytes + written);
+    const double moved = double(outputs_of(shape)) * (raster_of(c, shape, arch).operand_bytes + written);
     const double dram = moved / (arch.dram_tb_per_s * 1e6);
     return kLaunchUs + std::max({math, l2, dram});
 }
@@ -165,8 +175,9 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
              "shape: planning expects positive m, n and k, got m={}, n={}, k={}; empty problems need no kernel", shape.m,
              shape.n, shape.k);
     DG_CHECK(shape.groups.count > 0, "num_groups: planning expects a positive number, got {}", shape.groups.count);
-    const bool known = shape.groups.grouping == Grouping::kDense || shape.groups.grouping == Grouping::kKGrouped;
-    DG_CHECK(known, "grouping: BF16 kernels are dense or k_grouped, got {}", text_of(shape.groups.grouping));
+    const bool known = std::count(std::begin(kGroupings), std::end(kGroupings), shape.groups.grouping) == 1;
+    DG_CHECK(known, "grouping: BF16 kernels are dense, batched, batch_sum or k_grouped, got {}",
+             text_of(shape.groups.grouping));
     DG_CHECK(0 < arch.usable_sms && arch.usable_sms <= arch.sm_count, "usable_sms: expected 1 to {} SMs, got {}",
              arch.sm_count, arch.usable_sms);
 }
@@ -179,6 +190,7 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
     c.b_major = shape.b_major;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
+    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
     for (const TileRow& tile : kTiles) {
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
@@ -216,8 +228,9 @@ Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
     return plans_bf16_gemm(shape, arch).front();
 }
 
-Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch) {
+Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
+    config.ragged_n = is_ragged(shape.n, shape.d_dtype);
     DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
                  config.has_c == shape.has_c && config.grouping == shape.groups.grouping,
              "config: {} was made for other majors, D dtype, C or grouping than the shape's", describe(config));
@@ -228,16 +241,17 @@ Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape&
 
 std::string describe(const Bf16GemmShape& shape) {
     std::string text = fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
-    if (shape.groups.grouping == Grouping::kKGrouped) text += fmt::format(" each of groups={}", shape.groups.count);
+    if (shape.groups.grouping == Grouping::kBatchSum) text += fmt::format(" sum of batches={}", shape.groups.count);
+    else if (shape.groups.grouping != Grouping::kDense) text += fmt::format(" each of groups={}", shape.groups.count);
     return text;
 }
 
 std::string describe(const Bf16GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
-    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}", c.block_m, c.block_n,
+    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m, c.block_n,
                        kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m, c.cluster_n,
-                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "", grouped ? " " : "",
-                       grouped ? text_of(c.grouping) : "");
+                       text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
+                       c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 
 std::string describe(const Bf16GemmPlan& plan) {
@@ -246,7 +260,9 @@ std::string describe(const Bf16GemmPlan& plan) {
 }
 
 KernelSource print_source(const Bf16GemmConfig& config, const ArchSpec&) {
-    return source_of(kKernel, config);
+    KernelTemplate kernel = kKernel;
+    if (config.grouping == Grouping::kBatchSum) kernel.entry = kBatchSumEntry;
+    return source_of(kernel, config);
 }
 
 }  // namespace deep_gemm::plan

@@ -37,8 +37,8 @@ struct Bf16GemmPlan {
 std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 
-// The plan that runs a given config on `shape`; an Error says why it cannot.
-Bf16GemmPlan plan_with_config(const Bf16GemmConfig& config, const Bf16GemmShape& shape, const ArchSpec& arch);
+// The plan that runs a given config on `shape`, whose N says whether it is ragged; an Error says why it cannot.
+Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch);
 
 std::string describe(const Bf16GemmShape& shape);
 std::string describe(const Bf16GemmConfig& config);

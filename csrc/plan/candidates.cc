@@ -58,8 +58,7 @@ const GroupingRow* grouping_of(const CandidateSpace& space, const Fp8GemmConfig&
 
 // 64-row boxes of D that one math warpgroup stores.
 int boxes_of(const Fp8GemmConfig& c) {
-    return c.block_n / store_columns(c.block_n, d_element_bytes(c)) *
-           (c.block_m / kWgmmaM / c.num_math_warpgroups);
+    return c.block_n / store_columns(c) * (c.block_m / kWgmmaM / c.num_math_warpgroups);
 }
 
 // All of D is staged at once, or two boxes of it where that makes a short pipeline deeper.
@@ -98,7 +97,7 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
 
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
-    const int box = store_columns(c.block_n, d_element_bytes(c));
+    const int box = store_columns(c);
     const int other = c.num_math_warpgroups == 3 ? kOtherRegistersOfThree : kOtherRegisters;
     const bool odd_box = (box & (box - 1)) != 0;
     return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators * c.k_blocks,
@@ -122,6 +121,8 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
     c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
+    c.head_unit = shape.head_unit;
+    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
     for (const TileRow& tile : space.tiles) {
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;

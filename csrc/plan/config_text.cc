@@ -27,6 +27,8 @@ constexpr Word<Grouping> kGroupingWords[] = {
     {Grouping::kContiguous, "contiguous", "Grouping::kContiguous"},
     {Grouping::kMasked, "masked", "Grouping::kMasked"},
     {Grouping::kPsum, "psum", "Grouping::kPsum"},
+    {Grouping::kBatched, "batched", "Grouping::kBatched"},
+    {Grouping::kBatchSum, "batch_sum", "Grouping::kBatchSum"},
     {Grouping::kKGrouped, "k_grouped", "Grouping::kKGrouped"},
 };
 constexpr Word<Major> kMajorWords[] = {{Major::kK, "k", "Major::kK"}, {Major::kMn, "mn", "Major::kMn"}};
@@ -135,7 +137,8 @@ std::string describe(const Fp8GemmShape& shape) {
     if (groups.grouping == Grouping::kPsum)
         text += fmt::format(" psum groups={} expected_m={} alignment={}", groups.count, groups.expected_m,
                             groups.alignment);
-    if (groups.grouping == Grouping::kKGrouped) text += fmt::format(" each of groups={}", groups.count);
+    if (groups.grouping == Grouping::kKGrouped || groups.grouping == Grouping::kBatched)
+        text += fmt::format(" each of groups={}", groups.count);
     return text;
 }
 
@@ -143,10 +146,11 @@ std::string describe(const Fp8GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
     return fmt::format(
         "{}x{}x{} stages={} warpgroups={} accumulators={} parts={} kblocks={} boxes={} cluster={}x{} sfb={} "
-        "d={}{}{}{}",
+        "d={}{}{}{}{}{}",
         c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators, c.n_parts,
         c.k_blocks, c.store_boxes, c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
-        c.has_c ? " +c" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
+        c.has_c ? " +c" : "", c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "",
+        c.head_unit != 0 ? fmt::format(" heads={}", c.head_unit) : "");
 }
 
 std::string describe(const Fp8GemmPlan& plan) {

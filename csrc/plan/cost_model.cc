@@ -24,9 +24,14 @@ struct Tiling {
 // Rows that groups want scatter about what is expected: percent of it, for groups that stand for all.
 constexpr int kScatter[] = {70, 85, 100, 115, 130};
 
+// Whether every group is a whole M x N product.
+bool is_product_per_group(Grouping grouping) {
+    return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
+}
+
 // Tiles along M, of all groups. Where a layout has an entry a group, each is cut for itself.
 int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
-    if (shape.groups.grouping == Grouping::kKGrouped) return shape.groups.count * ceil_div(shape.m, block_m);
+    if (is_product_per_group(shape.groups.grouping)) return shape.groups.count * ceil_div(shape.m, block_m);
     if (!has_entry_per_group(shape.groups.grouping)) return ceil_div(shape.m, block_m);
     const GroupRows group = group_rows(shape);
     int64_t tiles = 0;
@@ -36,7 +41,7 @@ int64_t tiles_along_m(const Fp8GemmShape& shape, int64_t block_m) {
 }
 
 double rows_of_d(const Fp8GemmShape& shape) {
-    if (shape.groups.grouping == Grouping::kKGrouped) return double(shape.m) * double(shape.groups.count);
+    if (is_product_per_group(shape.groups.grouping)) return double(shape.m) * double(shape.groups.count);
     if (!has_entry_per_group(shape.groups.grouping)) return double(shape.m);
     const GroupRows group = group_rows(shape);
     return double(group.rows) * double(group.count);
@@ -118,7 +123,7 @@ double drawn_rows(const CostConstants& cost, const Fp8GemmConfig& c, const Tilin
 // Cycles a tile keeps its warpgroups from the next one.
 double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
     const double row_groups = double(c.block_m) / kWgmmaM / c.num_math_warpgroups;
-    const double boxes = row_groups * (c.block_n / store_columns(c.block_n, d_element_bytes(c)));
+    const double boxes = row_groups * (c.block_n / store_columns(c));
     const double per_column = cost.epilogue_per_column + (c.has_c ? cost.c_per_column : 0);
     return cost.tile_fixed + std::max(0.0, boxes - c.store_boxes) * cost.store_wait +
            row_groups * c.block_n * per_column * d_element_bytes(c) / 2;
@@ -165,6 +170,8 @@ GroupRows group_rows(const Fp8GemmShape& shape) {
             // Nobody knows: all rows are wanted.
             return {groups.expected_m == 0 ? shape.m : std::min(planning_m(groups.expected_m), shape.m),
                     groups.count};
+        case Grouping::kBatched:
+        case Grouping::kBatchSum:
         case Grouping::kKGrouped:
             return {shape.m, groups.count};
     }

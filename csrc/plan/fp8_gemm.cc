@@ -34,7 +34,7 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
 int64_t most_tiles_along_m(const Fp8GemmShape& shape, int64_t rows) {
     const GroupShape& groups = shape.groups;
     const int64_t tiles = ceil_div(shape.m, rows);
-    if (groups.grouping == Grouping::kMasked || groups.grouping == Grouping::kKGrouped) return groups.count * tiles;
+    if (has_output_per_group(groups.grouping)) return groups.count * tiles;
     if (groups.grouping != Grouping::kPsum) return tiles;
     // Each group but one may add a part of a tile.
     return tiles + std::min(groups.count, ceil_div(shape.m, groups.alignment)) - 1;
@@ -125,13 +125,14 @@ Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch) 
     return choice;
 }
 
-Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch) {
+Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
+    config.ragged_n = is_ragged(shape.n, shape.d_dtype);
     const Fp8GemmKernel& kernel = kernel_for(shape.sfb_granularity, shape.d_dtype, arch);
     const bool same_problem = config.sfb_granularity == shape.sfb_granularity &&
                               config.d_dtype == shape.d_dtype && config.has_c == shape.has_c &&
-                              config.grouping == shape.groups.grouping;
-    DG_CHECK(same_problem, "config: {} was made for another recipe, D dtype, C or grouping than the shape's",
+                              config.head_unit == shape.head_unit && config.grouping == shape.groups.grouping;
+    DG_CHECK(same_problem, "config: {} was made for another recipe, D dtype, C, heads or grouping than the shape's",
              describe(config));
     const Refusal refusal = check_shape(kernel.space, config, shape, arch);
     DG_CHECK(refusal == Refusal::kNone, "config: {} cannot run: {}", describe(config),

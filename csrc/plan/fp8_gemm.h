@@ -19,6 +19,7 @@ struct Fp8GemmShape {
     ScaleGranularity sfb_granularity;
     Dtype d_dtype;
     bool has_c;
+    int head_unit = 0;  // D skips the middle of heads (interface.h); 0: it has none
     GroupShape groups{};
     bool operator==(const Fp8GemmShape&) const = default;
 };
@@ -51,8 +52,8 @@ Fp8GemmPlan plan_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 
 // The plan that runs a given config on `shape` (grid, cluster, threads, shared memory), without scoring it
-// against others.
-Fp8GemmPlan plan_with_config(const Fp8GemmConfig& config, const Fp8GemmShape& shape, const ArchSpec& arch);
+// against others. Whether N is ragged is for the shape to say.
+Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, const ArchSpec& arch);
 
 // The configs that plans over m in [m_min, m_max] use: one entry for m_min, one for each m at which the
 // choice changes. Exact: estimates are constant between the values of planning_m, and each of those is looked

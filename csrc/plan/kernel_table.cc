@@ -40,12 +40,14 @@ constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256},
 constexpr GroupingRow kSm90Groupings[] = {{Grouping::kDense, 2, false},
                                           {Grouping::kContiguous, 1, true},
                                           {Grouping::kMasked, 1, false},
-                                          {Grouping::kPsum, 1, false}};
+                                          {Grouping::kPsum, 1, false},
+                                          {Grouping::kBatched, 2, false}};
 // A factor a row alone: groups of K have factors in common with no other.
 constexpr GroupingRow kSm90RowGroupings[] = {{Grouping::kDense, 2, false},
                                              {Grouping::kContiguous, 1, true},
                                              {Grouping::kMasked, 1, false},
                                              {Grouping::kPsum, 1, false},
+                                             {Grouping::kBatched, 2, false},
                                              {Grouping::kKGrouped, 2, false}};
 constexpr CandidateSpace kSm90BlockSpace{kSm90BlockTiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
 constexpr CandidateSpace kSm90RowSpace{kSm90RowTiles, kSm90Clusters, kSm90RowProducts, kSm90RowGroupings};

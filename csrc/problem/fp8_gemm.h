@@ -17,11 +17,13 @@ struct ScaleView {
     bool operator==(const ScaleView&) const = default;
 };
 
-// One K-major FP8 operand, [mn, k] or [groups, mn, k]; strides in bytes, multiples of 16.
+// One FP8 operand, [mn, k] or [groups, mn, k]; strides in bytes. Where a kernel reads it, it is K-major (k_stride 1), and the
+// other strides are multiples of 16.
 struct OperandView {
     const void* data = nullptr;
     int64_t row_stride = 0;
     int64_t group_stride = 0;  // between matrices; of one it means nothing
+    int64_t k_stride = 1;
     bool operator==(const OperandView&) const = default;
 };
 
@@ -37,6 +39,22 @@ struct Groups {
     bool operator==(const Groups&) const = default;
 };
 
+// D of heads: of each head's left + mid + right columns the product has left + right.
+struct HeadSplits {
+    int64_t left = 0, mid = 0, right = 0;
+    bool operator==(const HeadSplits&) const = default;
+
+    bool some() const { return left + right > 0; }
+    int64_t product_columns() const { return left + right; }
+    int64_t d_columns() const { return left + mid + right; }
+    // Where a column of the product lies in D.
+    int64_t column_of_d(int64_t column) const {
+        if (!some()) return column;
+        const int64_t head = column / product_columns(), within = column % product_columns();
+        return column + head * mid + (within >= left ? mid : 0);
+    }
+};
+
 // D = C + (A*SFA) @ (B*SFB)^T. `c == nullptr`: no C. `c == d`: in place (same strides).
 struct Fp8GemmProblem {
     int64_t m = 0, n = 0, k = 0;  // of one group for kMasked
@@ -48,14 +66,17 @@ struct Fp8GemmProblem {
     void* d = nullptr;
     int64_t d_row_stride = 0;    // elements
     int64_t d_group_stride = 0;  // elements, as of an operand
+    HeadSplits heads;            // D has n / heads.product_columns() of them; none: n columns
     const void* c = nullptr;     // d_dtype
     int64_t c_row_stride = 0;    // elements
+    int64_t c_group_stride = 0;  // elements, kBatched only
 
     bool has_c() const { return c != nullptr; }
     // Matrices of D, and of A.
-    int64_t d_groups() const { return groups.grouping == Grouping::kMasked ? groups.count : 1; }
+    int64_t d_groups() const { return has_output_per_group(groups.grouping) ? groups.count : 1; }
     bool empty_output() const {
-        return m == 0 || n == 0 || (groups.count == 0 && has_entry_per_group(groups.grouping));
+        const bool needs_groups = has_entry_per_group(groups.grouping) || has_output_per_group(groups.grouping);
+        return m == 0 || n == 0 || (groups.count == 0 && needs_groups);
     }
     bool operator==(const Fp8GemmProblem&) const = default;
 };

@@ -24,16 +24,16 @@ void decode_panel(const Fp8GemmProblem& p, int64_t n, std::vector<double>& panel
     std::fill(panel.begin(), panel.end(), 0.0);
     for (int j = 0; j < columns; ++j) {
         const uint8_t* row = static_cast<const uint8_t*>(p.b.data) + (n + j) * p.b.row_stride;
-        for (int64_t k = 0; k < p.k; ++k) panel[k * kColumns + j] = value_of[row[k]];
+        for (int64_t k = 0; k < p.k; ++k) panel[k * kColumns + j] = value_of[row[k * p.b.k_stride]];
     }
 }
 
 // Σ a[k] * b[k] over one scale block, for every column: multiples of 2^-18 below 2^25, hence exact in FP64.
-void block_sums(const uint8_t* a, const double* b, int64_t count, double (&sums)[kColumns]) {
+void block_sums(const uint8_t* a, int64_t a_stride, const double* b, int64_t count, double (&sums)[kColumns]) {
     const auto& value_of = e4m3_values();
     std::fill(std::begin(sums), std::end(sums), 0.0);
     for (int64_t k = 0; k < count; ++k) {
-        const double a_value = value_of[a[k]];
+        const double a_value = value_of[a[k * a_stride]];
         for (int j = 0; j < kColumns; ++j) sums[j] += a_value * b[k * kColumns + j];
     }
 }
@@ -49,17 +49,17 @@ void row_of_panel(const Fp8GemmProblem& p, int64_t m, int64_t n, const std::vect
     double total[kColumns] = {};
     for (int64_t k = 0, block = 0; k < p.k; k += kScaleK, ++block) {
         double sums[kColumns];
-        block_sums(a + k, panel.data() + k * kColumns, min_of(kScaleK, p.k - k), sums);
+        block_sums(a + k * p.a.k_stride, p.a.k_stride, panel.data() + k * kColumns, min_of(kScaleK, p.k - k), sums);
         const double a_scale = scale_at(p.sfa, m, block);
         for (int j = 0; j < columns; ++j) total[j] += a_scale * scale_at(p.sfb, n + j, block) * sums[j];
     }
     for (int j = 0; j < columns; ++j)
-        store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
+        store_d(p, m, p.heads.column_of_d(n + j), p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
 }
 
 void dense(const Fp8GemmProblem& p) {
     if (p.empty_output()) return;
-    if (p.k == 0) return copy_c(p);
+    if (p.k == 0 && !p.heads.some()) return copy_c(p);
     std::vector<double> panel(p.k * kColumns);
     for (int64_t n = 0; n < p.n; n += kColumns) {
         decode_panel(p, n, panel);
@@ -85,7 +85,10 @@ Fp8GemmProblem problem_of(const Fp8GemmProblem& p, const RowRange& rows, int64_t
     part.m = rows.count;
     part.a.data = at_byte(p.a.data, matrix * p.a.group_stride + rows.first * p.a.row_stride);
     part.sfa.data += matrix * p.sfa.stride_g + rows.first * p.sfa.stride_mn;
-    part.d = static_cast<uint16_t*>(p.d) + matrix * p.d_group_stride + rows.first * p.d_row_stride;
+    const int64_t d_bytes = p.d_dtype == Dtype::kF32 ? 4 : 2;
+    part.d = static_cast<char*>(p.d) + (matrix * p.d_group_stride + rows.first * p.d_row_stride) * d_bytes;
+    if (p.has_c())
+        part.c = at_byte(p.c, (matrix * p.c_group_stride + rows.first * p.c_row_stride) * d_bytes);
     if (rows.group < 0) {
         part.k = 0;
         return part;
@@ -140,6 +143,10 @@ std::vector<RowRange> psum_ranges(const Fp8GemmProblem& p) {
     return ranges;
 }
 
+void batched(const Fp8GemmProblem& p) {
+    for (int64_t group = 0; group < p.groups.count; ++group) dense(problem_of(p, {0, p.m, group}, group));
+}
+
 void psum(const Fp8GemmProblem& p) {
     for (const RowRange& rows : psum_ranges(p)) dense(problem_of(p, rows, 0));
 }
@@ -156,8 +163,11 @@ void fp8_gemm(const Fp8GemmProblem& p) {
             return masked(p);
         case Grouping::kPsum:
             return psum(p);
-        case Grouping::kKGrouped:
-            break;  // a problem of its own: k_grouped_gemm.h
+        case Grouping::kBatched:
+            return batched(p);
+        case Grouping::kBatchSum:  // no FP8 contraction is one
+        case Grouping::kKGrouped:  // a problem of its own: k_grouped_gemm.h
+            break;
     }
 }
 

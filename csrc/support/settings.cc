@@ -115,6 +115,7 @@ Settings parse_environment() {
     s.print_compiler_command = flag("DG_JIT_PRINT_COMPILER_COMMAND");
     s.print_load_time = flag("DG_JIT_PRINT_LOAD_TIME");
     s.print_configs = flag("DG_PRINT_CONFIGS");
+    s.validate = flag("DG_VALIDATE");
     s.lock_limit = std::chrono::seconds(seconds("DG_JIT_LOCK_SECONDS", 60));
     s.nvrtc_library = variable("DG_JIT_NVRTC_LIBRARY");
     if (const std::string library = variable("DG_DRIVER_LIBRARY"); !library.empty())

@@ -20,6 +20,7 @@ struct Settings {
     bool print_compiler_command = false;  // DG_JIT_PRINT_COMPILER_COMMAND
     bool print_load_time = false;         // DG_JIT_PRINT_LOAD_TIME
     bool print_configs = false;           // DG_PRINT_CONFIGS
+    bool validate = false;                // DG_VALIDATE: look at layouts and factors before grouped calls run; synchronises
     std::chrono::seconds lock_limit{60};  // DG_JIT_LOCK_SECONDS: how long to wait for another process's build
     std::string nvrtc_library;            // DG_JIT_NVRTC_LIBRARY: the only NVRTC tried, a path or a name
     std::string driver_library = "libcuda.so.1";  // DG_DRIVER_LIBRARY: a path or a name for dlopen

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             expected_m=arguments.expected_m,
             alignment=arguments.alignment,
             use_psum_layout=arguments.psum,
+            head_splits=arguments.head_splits,
             sm_count=arguments.sms,
             image=arguments.image,
             jobs=arguments.jobs,

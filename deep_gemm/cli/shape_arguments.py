@@ -26,10 +26,10 @@ def m_range(text: str) -> Tuple[int, int]:
 
 
 def recipe(text: str) -> Tuple[int, ...]:
-    """Three granularities, e.g. "1,128,128"."""
+    """Three integers, e.g. "1,128,128"."""
     parts = tuple(integers(text))
     if len(parts) != 3:
-        raise argparse.ArgumentTypeError(f"expected gran_m,gran_n,gran_k, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected three integers, got {text!r}")
     return parts
 
 
@@ -44,6 +44,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--groups", type=int, default=1, help="groups of a grouped operation (default: %(default)s)")
     parser.add_argument("--expected-m", type=integers, default=[0], help="rows expected in a group, for masked ones and --psum")
     parser.add_argument("--alignment", type=int, help="of groups, for contiguous ones (default: what the library has set)")
+    parser.add_argument("--head-splits", type=recipe, help="left,mid,right of fp8_gemm_nt_skip_head_mid")
     parser.add_argument("--psum", action="store_true", help="for calls with use_psum_layout")
 
 
@@ -51,5 +52,6 @@ def planning_options(arguments: argparse.Namespace) -> List[Dict[str, Any]]:
     """The planner's keywords for the parsed options, one entry for each expected M."""
     target = precompile.target_of(arguments.arch, arguments.sms)
     options = precompile.planning_options(target, arguments.recipe, arguments.out, arguments.accumulate)
+    options.update(precompile.head_options(arguments.op, arguments.head_splits))
     groups = precompile.Groups(arguments.groups, arguments.expected_m, arguments.alignment, arguments.psum)
     return [{**options, **group} for group in groups.planning(arguments.op)]

@@ -61,7 +61,7 @@ def m_grouped_fp8_gemm_nt_contiguous(
     Raises:
         DeepGemmError (a RuntimeError): the call is refused; nothing was written or launched. The message names the
             argument, what was expected and what came. Values in `grouped_layout` are checked on CPU tensors only: elsewhere the
-            host would have to wait for them.
+            host would have to wait for them, as it does under `DG_VALIDATE=1`.
 
     Source: grouped GEMM of mixture-of-experts layers, DeepSeek-V3 technical report, section 3.3; `docs/moe.md`.
     """
@@ -131,7 +131,7 @@ def m_grouped_fp8_gemm_nt_masked(
     Raises:
         DeepGemmError (a RuntimeError): the call is refused; nothing was written or launched. The message names the
             argument, what was expected and what came. Values in `masked_m` are checked on CPU tensors only: elsewhere the
-            host would have to wait for them.
+            host would have to wait for them, as it does under `DG_VALIDATE=1`.
 
     Source: the decoding layout of mixture-of-experts layers in DeepEP's low-latency mode; `docs/moe.md`.
     """

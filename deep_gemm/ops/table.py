@@ -107,7 +107,15 @@ def dense_bf16() -> list[Op]:
                 formats="BF16 x BF16, K-major or MN-major, D in BF16 or FP32",
             )
         )
-        rows.append(Op(f"cublaslt_gemm_{layout}", "a, b, d, c=None", "the same product by the vendor's library"))
+        rows.append(
+            Op(
+                f"cublaslt_gemm_{layout}",
+                "a, b, d, c=None",
+                "the same product by the vendor's library",
+                archs=("sm_90", "cpu"),
+                formats="BF16 x BF16 of either major, unscaled E4M3 x E4M3, D in BF16 or FP32",
+            )
+        )
     return rows
 
 
@@ -151,13 +159,27 @@ def k_grouped() -> list[Op]:
 def other() -> list[Op]:
     """Rows of the contractions and GEMM variants that have no family."""
     return [
-        Op("fp8_einsum", "expr, a, b, d, c=None, recipe=(1, 128, 128)", "batched FP8 contractions"),
-        Op("einsum", "expr, a, b, d, c=None, use_cublaslt=False", "batched BF16 contractions"),
+        Op(
+            "fp8_einsum",
+            "expr, a, b, d, c=None, recipe=(1, 128, 128)",
+            "batched FP8 contractions",
+            archs=("sm_90", "cpu"),
+            formats="E4M3 x E4M3 with FP32 factors, 'bhr,hdr->bhd', D in BF16 or FP32; 'bhd,hdr->bhr', 'bhd,bhr->hdr' on cpu alone",
+        ),
+        Op(
+            "einsum",
+            "expr, a, b, d, c=None, use_cublaslt=False",
+            "batched BF16 contractions",
+            archs=("sm_90", "cpu"),
+            formats="BF16 x BF16, 'bmk,bnk->mn', 'bhr,hdr->bhd', 'bhd,hdr->bhr', D in BF16 or FP32",
+        ),
         Op("tf32_hc_prenorm_gemm", "a, b, d, sqr_sum, num_splits=None", "TF32 GEMM beside the sum of squares of A"),
         Op(
             "fp8_gemm_nt_skip_head_mid",
             'a, b, d, head_splits, recipe=None, compiled_dims="nk", disable_ue8m0_cast=False',
             "FP8 GEMM whose output skips the middle columns of each head",
+            archs=("sm_90", "cpu"),
+            formats="E4M3 x E4M3 with FP32 factors, recipe (1,128,128) or (1,1,128), D in BF16 or FP32, parts of 8 columns",
         ),
     ]
 

@@ -5,6 +5,7 @@ import ctypes
 import json
 import re
 import struct
+import threading
 
 import pytest
 
@@ -113,6 +114,22 @@ def test_tensor_maps_are_validated(emulator: CudaDriver, changes: dict[str, obje
     with pytest.raises(CudaError) as caught:
         encode(emulator, **changes)
     assert message in caught.value.report
+
+
+def test_a_thread_without_a_context_cannot_encode(emulator: CudaDriver) -> None:
+    """As the driver: this call too wants a current context."""
+    failures = []
+
+    def run() -> None:
+        try:
+            encode(emulator)
+        except CudaError as error:
+            failures.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert len(failures) == 1 and "cuTensorMapEncodeTiled failed with code 201" in failures[0]
 
 
 def misuse(emulator: CudaDriver, source: str, **changes: object) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from cases import barrier_cases, scalar_cases, tma_cases, wgmma_cases
 from harness.case import Case, Pointer, run_case
-from harness.cuda_driver import CudaDriver, TensorMapSpec
+from harness.cuda_driver import CudaDriver, CudaError, TensorMapSpec
 from models import BF16, E4M3, E5M2, F16, decode, fused_dot, fused_exponents, operand, swizzle, tma_box
 
 SPANS = (0, 32, 64, 128)
@@ -39,9 +39,9 @@ def test_tma_load(emulator: CudaDriver, case: Case) -> None:
     for window, place in zip(out, places):
         start = (int(place[0]) * element, *map(int, place[1:rank]))
         box = tma_box(tensor_of(case, spec, element), (inner, *spec.box[1:]), start)
-        if spec.nan_fill:  # out-of-range 16-bit floats are 0x7FFF
+        if spec.nan_fill:  # out of range, every 16 bits are 0x7FF7
             inside = tma_box(np.ones(tensor_of(case, spec, element).shape, np.uint8), (inner, *spec.box[1:]), start)
-            box = np.where(inside == 1, box, np.tile(np.array([0xFF, 0x7F], np.uint8), inner // 2))
+            box = np.where(inside == 1, box, np.tile(np.array([0xF7, 0x7F], np.uint8), inner // 2))
         expected = np.full(tma_cases.WINDOW, 0xCD, np.uint8)
         address = int(place[3]) + np.arange(box.size // inner)[:, None] * pitch + np.arange(inner)[None, :]
         expected[swizzle(address, SPANS[spec.swizzle])] = box.reshape(-1, inner)
@@ -52,13 +52,24 @@ def test_tma_load(emulator: CudaDriver, case: Case) -> None:
 def test_tma_store(emulator: CudaDriver, case: Case) -> None:
     spec, data = case.params[0], np.frombuffer(case.buffers["data"], np.uint8)
     expected = np.frombuffer(case.buffers["tensor"], np.uint8).copy()
+    element = {0: 1, 7: 4, 9: 2}[spec.dtype]
+    inner, end = spec.box[0] * element, -(-spec.dims[0] * element // 16) * 16  # the last 16 bytes are written whole
     for x, y, _, offset in np.frombuffer(case.buffers["where"], np.int32).reshape(-1, 4):
-        for row in range(spec.box[1]):
-            for column in range(spec.box[0]):
-                if 0 <= x + column < spec.dims[0] and 0 <= y + row < spec.dims[1]:
-                    at = int(offset) + row * (SPANS[spec.swizzle] or spec.box[0]) + column
-                    expected[(y + row) * spec.strides[0] + x + column] = data[swizzle(np.array(at), SPANS[spec.swizzle])]
+        for row in range(min(spec.box[1], spec.dims[1] - y)):
+            columns = np.arange(max(min(inner, end - x * element), 0))
+            at = int(offset) + row * (SPANS[spec.swizzle] or inner) + columns
+            expected[(y + row) * spec.strides[0] + x * element + columns] = data[swizzle(at, SPANS[spec.swizzle])]
     np.testing.assert_array_equal(np.frombuffer(run_case(emulator, case)["tensor"], np.uint8), expected)
+
+
+@pytest.mark.parametrize("operation", ["store", "reduce_add"])
+@pytest.mark.parametrize("place", [(-4, 0, 0, 0), (0, -1, 0, 0), (-4, -7, 0, 0), (0, -8, 0, 0)])
+def test_tma_stores_before_the_tensor_are_illegal(emulator: CudaDriver, operation: str, place: tuple[int, int, int, int]) -> None:
+    """As on an H200, unlike loads: not even a box wholly outside may begin there."""
+    spec = TensorMapSpec("tensor", 7, (32, 40), (128,), (32, 8), 3)
+    with pytest.raises(CudaError) as caught:
+        run_case(emulator, tma_cases.store_case("before", spec, bytes(tma_cases.WINDOW), [place], bytes(128 * 40), operation))
+    assert "negative ones are illegal in stores and reductions" in caught.value.report and "PTX line" in caught.value.report
 
 
 def test_tma_reduce_adds(emulator: CudaDriver) -> None:
@@ -169,6 +180,13 @@ HAND_COMPUTED = [
     ("cvt.rz.bf16x2.f32 %0, %1, %2;", [0x3F80FFFF, 0xBF81FFFF], "r", 0x3F80BF81),
     ("cvt.rn.f16x2.f32 %0, %1, %2;", [bits(65520.0), bits(2.0**-25)], "r", 0x7C000000),
     ("cvt.rna.tf32.f32 %0, %1;", [0x3F801000], "r", 0x3F802000),
+    ("cvt.rna.tf32.f32 %0, %1;", [0xFF812345], "r", 0xFF812000),  # H200: the payload is cut
+    ("cvt.sat.f32.f32 %0, %1;", [0x80000000], "r", 0),
+    ("neg.f32 %0, %1;", [0xFF812345], "r", 0x7FFFFFFF),  # H200: an addition
+    ("abs.f32 %0, %1;", [0x7FC00000], "r", 0x7FFFFFFF),
+    ("neg.bf16x2 %0, %1;", [0x7F813F80], "r", 0x7FFFBF80),
+    ("fma.rn.bf16x2 %0, %1, %2, %3;", [0x0000D0A0, 0x000066A2, 0x000098EE], "r", 0x0000F7CB),  # a tie, but for the addend
+    ("rem.u32 %0, %1, %2;", [7, 0], "r", 0xFFFFFFFF),
     ("cvt.rni.s32.f32 %0, %1;", [bits(2.5)], "r", 2),
     ("cvt.rzi.s32.f32 %0, %1;", [bits(-3e9)], "r", 0x80000000),
     ("cvt.rzi.u32.f32 %0, %1;", [bits(-1.5)], "r", 0),

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 TABLE = Path(__file__).with_suffix(".json")
-N_K = [(2112, 7168), (576, 7168), (4096, 7168), (7168, 2048)]
+N_K = [(2112, 7168), (576, 7168), (4096, 7168), (7168, 2048), (2110, 7168)]
 M_SIZES = [1, 64, 128, 512, 4096]
 # Majors of A and B, output dtype, C added: inference, and the three products of training.
 KINDS = [("k", "k", "bf16", False), ("k", "mn", "bf16", False), ("mn", "mn", "f32", True), ("mn", "k", "f32", False)]

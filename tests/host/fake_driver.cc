@@ -332,6 +332,7 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* data, const
                            const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
                            int interleave, int swizzle, int promotion, int fill) {
     if (const int code = planned_failure("cuTensorMapEncodeTiled")) return code;
+    if (current() == nullptr) return kInvalidContext;
     const unsigned bytes = type == 0 ? 1 : type == 9 ? 2 : type == 7 ? 4 : 0;
     const bool valid = reinterpret_cast<uintptr_t>(map) % 64 == 0 && bytes != 0 && rank == 2 &&
                        reinterpret_cast<uintptr_t>(data) % 16 == 0 && strides[0] % 16 == 0 &&

@@ -225,6 +225,7 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType ty
                                         const cuuint32_t* box, const cuuint32_t*, CUtensorMapInterleave,
                                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
                                         CUtensorMapFloatOOBfill) {
+    if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
     const auto base = reinterpret_cast<uintptr_t>(address);
     const bool valid = base % 16 == 0 && strides[0] % 16 == 0 && extents[0] > 0 && extents[1] > 0 &&
                        box[0] <= 256 && box[1] <= 256 && box[1] > 0 && box[0] * bytes_of(type) <= 128;

@@ -198,7 +198,8 @@ def test_utils_homes():
         ("m_grouped_fp8_fp4_gemm_nn_contiguous", "cpu", True),
         ("m_grouped_gemm_fp8_fp8_bf16_nt_masked", "sm_90", True),
         ("m_grouped_fp8_gemm_nt_masked", "sm_100", False),
-        ("einsum", "sm_90a", False),
+        ("einsum", "sm_90a", True),
+        ("fp8_einsum", "sm_100", False),
     ],
 )
 def test_is_supported(op, arch, expected):

@@ -104,7 +104,7 @@ BAD = [
     ({**PSUM, "alignment": 0}, "alignment: expected a positive number"),
     ({**PSUM, "expected_m": -1}, "expected_m of 0 or more"),
     ({**CONTIGUOUS, "alignment": 96}, "No config of sm90_fp8_gemm_1d2d runs m=128 n=4096 k=4096 contiguous groups=8 alignment=96"),
-    ({**MASKED, "grouping": "ragged"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', 'k_grouped', got 'ragged'"),
+    ({**MASKED, "grouping": "ragged"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', 'batched', 'batch_sum', 'k_grouped', got 'ragged'"),
 ]
 
 

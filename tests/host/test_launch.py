@@ -113,9 +113,10 @@ depth = fake.fake_stack_depth()
 gemm(*operands(256, 512, 1024, device=1))
 log()
 gemm(*operands(256, 512, 1024, device=1))
-lines = [line for line in log() if "Encode" not in line]
-assert [line.split()[0] for line in lines] == ["cuCtxPushCurrent", "cuLaunchKernelEx", "cuCtxPopCurrent"], lines
-assert "device=1" in lines[0] and "device=1" in lines[1] and "stream=0x1001 " in lines[1]
+lines = log()
+names = [line.split()[0] for line in lines]
+assert names == ["cuCtxPushCurrent", *["cuTensorMapEncodeTiled"] * 3, "cuLaunchKernelEx", "cuCtxPopCurrent"], lines
+assert "device=1" in lines[0] and "device=1" in lines[4] and "stream=0x1001 " in lines[4]
 assert fake.fake_stack_depth() == depth
 """,
         environment,

@@ -15,9 +15,9 @@ RECIPES = ["1d2d", "1d1d"]
 def good_config(**changes):
     """A config that runs, with fields replaced."""
     config = {
-        "sfb_granularity": "per_block", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "block_m": 128,
+        "sfb_granularity": "per_block", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "head_unit": 0, "block_m": 128,
         "block_n": 128, "num_math_warpgroups": 2, "num_stages": 4, "num_accumulators": 1, "cluster_m": 1,
-        "cluster_n": 1, "n_parts": 1, "k_blocks": 1, "store_boxes": 2,
+        "cluster_n": 1, "n_parts": 1, "k_blocks": 1, "store_boxes": 2, "ragged_n": False,
     }  # fmt: skip
     return {**config, **changes}
 
@@ -109,8 +109,8 @@ REFUSED = [
     ({"d_dtype": "f32"}, "made for another recipe"),
     ({"has_c": True}, "made for another recipe"),
     ({"d_dtype": "f16"}, "d_dtype: expected one of 'bf16', 'f32', got 'f16'"),
-    ({"grouping": "masked"}, "made for another recipe, D dtype, C or grouping"),
-    ({"grouping": "rows"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', 'k_grouped', got 'rows'"),
+    ({"grouping": "masked"}, "made for another recipe, D dtype, C, heads or grouping"),
+    ({"grouping": "rows"}, "grouping: expected one of 'dense', 'contiguous', 'masked', 'psum', 'batched', 'batch_sum', 'k_grouped', got 'rows'"),
     ({"block_k": 64}, "config: unknown key 'block_k'"),
     ({"block_m": "wide"}, "block_m: expected a number, got 'wide'"),
 ]

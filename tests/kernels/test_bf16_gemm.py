@@ -35,6 +35,7 @@ def test_against_fp64(case):
     random = make_problem(case, "cuda")
     expected = random.reference()
     assert float(calc_diff(random.run(), expected)) < 1e-5
+    assert random.outside_is_untouched()
 
 
 @pytest.mark.parametrize("case", CASES[::4] + LARGE[:2], ids=str)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._inductor.config
 
 import deep_gemm
 from deep_gemm.testing import assert_bitwise_equal
@@ -131,7 +132,9 @@ class Mlp(torch.nn.Module):
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
-def test_module_under_torch_compile(mode):
+def test_module_under_torch_compile(mode, monkeypatch):
+    # Fused casts would round once where eager code rounds twice, and move whole blocks by a quantisation step.
+    monkeypatch.setattr(torch._inductor.config, "emulate_precision_casts", True)
     torch._dynamo.reset()
     torch.manual_seed(0)
     module = Mlp()
@@ -141,7 +144,7 @@ def test_module_under_torch_compile(mode):
             x = torch.randn(m, 1024, device="cuda", dtype=torch.bfloat16)
             for _ in range(4):  # warm-up, capture, replays
                 got = compiled(x).clone()
-            # The casts around the products fuse differently, so elements may differ in their last quantisation step.
+            # Divisions and activations may still differ in their last bit, so elements by a quantisation step.
             deep_gemm.testing.compare(got, module(x), max_relative_error=5e-2, max_cosine_gap=1e-4)
 
 

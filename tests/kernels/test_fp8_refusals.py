@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from deep_gemm.testing import compare
 from fp8_bad_calls import ALIASES, DTYPES, LAYOUTS, RANKS, RECIPES, SHAPES
 from fp8_calls import copied_to, good_call, poison, still_poisoned
 
@@ -12,12 +13,12 @@ FIELDS = ("a", "sfa", "b", "sfb", "d")
 
 
 def expect_healthy():
-    """A good call still gives the reference's numbers."""
+    """A good call still gives the reference's numbers, but for what tensor cores round off sums that cancel."""
     call = good_call()
     on_gpu = copied_to(call, "cuda")
     on_gpu.run()
     call.run()
-    torch.testing.assert_close(on_gpu.d.cpu(), call.d, rtol=2**-7, atol=1e-2)
+    compare(on_gpu.d.cpu(), call.d)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -56,11 +56,16 @@ inline constexpr int kMapAlignment = 128;  // bytes
 // Pairs of maps that a CTA owns in global memory (tile/group_maps.cuh says why).
 DG_HOST_DEVICE constexpr int map_slots(int num_stages) { return num_stages + 1; }
 
-// D as plain memory, for rows that TMA cannot clip; strides in elements.
+// D as plain memory, for what TMA would not clip where D ends; strides in elements.
 struct OutputArgs {
     void* data;
     int64_t stride_m;
     int64_t stride_g;
+};
+
+// D of heads: of each head's left + mid + right columns the product has left + right, and the middle ones stay untouched.
+struct HeadArgs {
+    uint32_t left, mid, right;
 };
 
 // How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them staged at once by a warpgroup.
@@ -70,9 +75,15 @@ struct StoreConfig {
     int columns;
     int boxes;
     Grouping grouping;
+    bool ragged_n;
+    int head_unit = 0;  // 0: the product's columns are D's; else the arguments say how they lie in D (HeadArgs)
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }
+
+// Whether rows of `n` elements end inside a 16-byte unit. TMA stores write such a unit whole (measured on an H200; loads stop
+// at the element), and the rest of it is not ours.
+DG_HOST_DEVICE constexpr bool is_ragged(int64_t n, Dtype dtype) { return n * output_bytes(dtype) % 16 != 0; }
 
 // Columns of one store box: the widest divisor of block_n whose row fits the 128-byte swizzle span.
 DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
@@ -80,6 +91,13 @@ DG_HOST_DEVICE constexpr int store_columns(int block_n, int element_bytes) {
     for (int columns = 8; columns * element_bytes <= 128; columns += 8)
         if (block_n % columns == 0) best = columns;
     return best;
+}
+
+// Columns that stay together where the middle of heads is skipped: what store boxes divide, so that none straddles a part.
+DG_HOST_DEVICE constexpr int head_unit_of(int64_t left, int64_t right) {
+    int unit = 1;
+    while (unit < 64 && left % (2 * unit) == 0 && right % (2 * unit) == 0) unit *= 2;
+    return unit;
 }
 
 inline constexpr int kStoreBoxBytes = kWgmmaM * 128;  // the row pitch is the swizzle span, whatever the box width

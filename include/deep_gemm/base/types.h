@@ -49,12 +49,19 @@ enum class Major : uint8_t { kK, kMn };
 //   kMasked      A [G,M,K], D [G,M,N]; the first masked_m[g] rows of each group are wanted, the others stay untouched
 //   kPsum        A [M,K], D [M,N]; group g ends at row layout[g], and starts where the one before ends, rounded up to the
 //                alignment; rows past the last aligned end stay untouched
+//   kBatched     A [G,M,K], D [G,M,N]: independent problems of the same extents
+//   kBatchSum    A [G,M,K], B [G,N,K], D [M,N]: the sum of the groups' products, one chain of sums through all of them
 //   kKGrouped    D [G,M,N]; A and B are divided along K: D of a group is the product over the group's part of it
-enum class Grouping : uint8_t { kDense, kContiguous, kMasked, kPsum, kKGrouped };
+enum class Grouping : uint8_t { kDense, kContiguous, kMasked, kPsum, kBatched, kBatchSum, kKGrouped };
 
 // Whether the layout has an entry a group: what rows there are is known where it is read alone, and tiles start with groups.
 DG_HOST_DEVICE constexpr bool has_entry_per_group(Grouping grouping) {
     return grouping == Grouping::kMasked || grouping == Grouping::kPsum;
+}
+
+// Whether each group has a matrix of its own in D; in A, too, unless groups divide K.
+DG_HOST_DEVICE constexpr bool has_output_per_group(Grouping grouping) {
+    return grouping == Grouping::kMasked || grouping == Grouping::kBatched || grouping == Grouping::kKGrouped;
 }
 
 // How scaling factors cover one operand: one factor per row, or one per block of 128 rows; always one per 128 of K.

@@ -38,7 +38,7 @@ DG_DEVICE void make_neutral(float (&sums)[kWaves][kFragment]) {
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE const char* row_of_c(const Args& args, const Tile& tile, int64_t row) {
     int64_t first_element = row * args.c_stride_m;
-    if constexpr (kConfig.grouping == Grouping::kKGrouped) first_element += tile.group * args.c_stride_g;
+    if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
     return static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
 }
 
@@ -57,7 +57,7 @@ DG_DEVICE void prefetch_c(const Args& args, const Tile& tile, uint32_t lane) {
 
 // Adds C to this thread's fragment of a wave; `row` is its first row. Past the matrix it
 // re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
-// `Args` has c, c_stride_m and the extents m, n; where groups have a C each (kKGrouped), also c_stride_g.
+// `Args` has c, c_stride_m and the extents m, n; where groups have a C each, also c_stride_g.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row, uint32_t lane) {
     const uint32_t n_idx = tile.n_idx;
@@ -151,18 +151,19 @@ DG_DEVICE void store_pair(char* row, uint32_t column, uint32_t n, float x, float
     }
 }
 
-// Stores a wave that ends inside a group (`tile.m_end`) straight from registers, row by row: TMA would write the rest of
-// the box. `row` is this thread's first.
+// Stores the rows of a wave before `tile.m_end` straight from registers, up to column N, where TMA would write more: the rest
+// of a box that ends inside a group, or of 16 bytes in which N ends. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
                                   uint32_t row) {
     const OutputArgs& output = args.output;
+    const int32_t group = has_output_per_group(kConfig.grouping) ? tile.group : 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const uint32_t r = row + half * 8;
         if (r >= tile.m_end) continue;
         char* d_row = static_cast<char*>(output.data) +
-                      (tile.group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
+                      (group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
 #pragma unroll
         for (int column = 0; column < kConfig.block_n; column += 8)
             store_pair<kConfig.dtype>(d_row, tile.n_idx + column + ptx::lane_id() % 4 * 2, args.n,
@@ -170,12 +171,18 @@ DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.
     }
 }
 
+// Where a column of the product lies in D.
+DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
+    const uint32_t head = column / (heads.left + heads.right), within = column - head * (heads.left + heads.right);
+    return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
+}
+
 template <Grouping kGrouping>
 DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
     if constexpr (kGrouping == Grouping::kDense)
         ptx::tma_store_2d(d, box, column, row);
     else
-        ptx::tma_store_3d(d, box, column, row, kGrouping == Grouping::kMasked || kGrouping == Grouping::kKGrouped ? group : 0);
+        ptx::tma_store_3d(d, box, column, row, has_output_per_group(kGrouping) ? group : 0);
 }
 
 // Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
@@ -206,22 +213,44 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
         const uint32_t column = tile.n_idx + i % kBoxesInRow * kConfig.columns;
         // kMasked: a wave that TMA may not write whole went another way.
         const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
-        if (wanted && column < args.n)
-            store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, column, box_row, tile.group);
+        if (!wanted || column >= args.n) continue;
+        uint32_t d_column = column;
+        if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
+        store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
     }
     ptx::bulk_commit_group();
 }
 
-// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
-// share named barrier `barrier_id`. D's rows and columns past the matrix are clipped by TMA.
-template <StoreConfig kConfig, int kFirst = 0, typename Args, int kWaves>
-DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
+DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
+                                ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
     if constexpr (kFirst < kBoxes) {
         store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
-        store_sums<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
+        store_boxes_from<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
     }
+}
+
+// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
+// share named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
+// a ragged N goes another way.
+template <StoreConfig kConfig, typename Args, int kWaves>
+DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
+                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+    if constexpr (kConfig.ragged_n) {
+        if (tile.n_idx + kConfig.block_n > args.n) {
+            ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);  // C may be D, and other warps re-read its last row
+            const uint32_t row_in_wave = threadIdx.x / 32 % 4 * 16 + ptx::lane_id() / 4;
+#pragma unroll
+            for (int wave = 0; wave < kWaves; ++wave) {
+                const uint32_t wave_row = row + wave * kWgmmaM;
+                const bool is_stored = kConfig.grouping == Grouping::kMasked && tile.m_end < wave_row + kWgmmaM;
+                if (!is_stored) store_partial_wave<kConfig>(args, sums[wave], tile, wave_row + row_in_wave);
+            }
+            return;
+        }
+    }
+    store_boxes_from<kConfig, 0>(args, sums, tile, staging, row, barrier_id);
 }
 
 }  // namespace deep_gemm

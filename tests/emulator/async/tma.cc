@@ -1,6 +1,8 @@
 // TMA tiled copies (PTX ISA 9.7.9.25.5). Facts measured on H200: the pitch is the swizzle span, out-of-range
-// elements are zero and count in complete_tx, the XOR uses the absolute address, the inner coordinate must be
-// a multiple of 16 bytes. Not verified on silicon: sub-byte types, gather4, .cta_group::2.
+// elements are zero (with NaN fill: 0x7FF7 in every 16 bits) and count in complete_tx, the XOR uses the
+// absolute address, the inner coordinate must be a multiple of 16 bytes. Loads clip per element; stores and
+// reductions clip the inner dimension in units of 16 bytes, and a negative coordinate of theirs is an illegal
+// instruction. Not verified on silicon: sub-byte types, gather4, .cta_group::2.
 #include "async/tma.h"
 
 #include <cstring>
@@ -12,6 +14,9 @@
 
 namespace emu {
 namespace {
+
+constexpr int64_t kLoadUnit = 1, kStoreUnit = 16;
+constexpr uint32_t kFillNan = 0x7FF77FF7;  // whatever the type
 
 struct TensorCopy {
     int rank;
@@ -54,8 +59,9 @@ struct Row {
 
 class BoxWalk {
   public:
-    BoxWalk(const TensorMap& map, const Coordinates& start)
-        : map_(map), start_(start), gathers_(start.form == BoxForm::kGather4) {}
+    // The inner dimension is taken to end at a multiple of `unit` bytes.
+    BoxWalk(const TensorMap& map, const Coordinates& start, int64_t unit)
+        : map_(map), start_(start), unit_(unit), gathers_(start.form == BoxForm::kGather4) {}
 
     uint32_t rows() const { return gathers_ ? 4 : map_.rows(); }
 
@@ -69,7 +75,8 @@ class BoxWalk {
             offset += at * int64_t(map_.strides[d - 1]);
         }
         const int64_t bits = map_.element_bits(), bytes = map_.row_data_bytes();
-        const int64_t start = start_.at[0] * bits / 8, end = int64_t(map_.dim(0)) * bits / 8;
+        const int64_t start = start_.at[0] * bits / 8;
+        const int64_t end = (int64_t(map_.dim(0)) * bits / 8 + unit_ - 1) / unit_ * unit_;
         const int64_t first = std::clamp<int64_t>(-start, 0, bytes),
                       last = std::clamp<int64_t>(end - start, first, bytes);
         if (!exists || first >= last) return {0, 0, 0};
@@ -79,6 +86,7 @@ class BoxWalk {
   private:
     const TensorMap& map_;
     Coordinates start_;
+    int64_t unit_;
     bool gathers_;
 };
 
@@ -93,18 +101,22 @@ void check_copy(const TensorMap& map, const Coordinates& c, uint32_t address, in
         fault("TMA gather4/scatter4 needs a rank-2 map with box {x, 1}");
 }
 
-void fill_nan(const TensorMap& map, std::vector<uint8_t>& row) {
-    const bool is_half = map.type == MapType::kF16 || map.type == MapType::kBF16;
-    for (size_t i = 0; i + 3 < row.size(); i += 4) {
-        const uint32_t nan = is_half ? 0x7FFF7FFFu : 0x7FFFFFFFu;
-        std::memcpy(&row[i], &nan, 4);
-    }
+void check_store(const TensorMap& map, const Coordinates& c) {
+    for (int d = 0; d < map.rank; ++d)
+        if (c.at[d] < 0)
+            fault("TMA store: coordinate %d is %lld; negative ones are illegal in stores and reductions", d,
+                  static_cast<long long>(c.at[d]));
+    if (map.is_padded()) fault("TMA stores of padded sub-byte types are not supported");
+}
+
+void fill_nan(std::vector<uint8_t>& row) {
+    for (size_t i = 0; i + 3 < row.size(); i += 4) std::memcpy(&row[i], &kFillNan, 4);
 }
 
 void load_row(BulkWriter& writer, const TensorMap& map, const Row& row, std::vector<uint8_t>& data,
               uint32_t target) {
     std::fill(data.begin(), data.end(), 0);
-    if (map.fills_nan) fill_nan(map, data);
+    if (map.fills_nan) fill_nan(data);
     if (row.first < row.last) {
         writer.x.launch.memory->check(row.address, row.last - row.first, "TMA load");
         if (writer.x.launch.shadow.is_enabled) {
@@ -120,7 +132,7 @@ void load_row(BulkWriter& writer, const TensorMap& map, const Row& row, std::vec
 }
 
 void load_box(BulkWriter& writer, const TensorMap& map, const Coordinates& start, uint32_t target) {
-    const BoxWalk walk(map, start);
+    const BoxWalk walk(map, start, kLoadUnit);
     std::vector<uint8_t> data(map.row_data_bytes());
     for (uint32_t r = 0; r < walk.rows(); ++r)
         load_row(writer, map, walk.row(r), data, target + r * map.pitch());
@@ -228,12 +240,12 @@ void issue_store(Exec& x, const Instr& i, const TensorCopy& copy, int lane) {
     const Coordinates start = read_coordinates(x, i.operands[0], lane, copy);
     const auto source = to_shared_address(address_of(x, i.operands[1], lane));
     check_copy(map, start, source, copy.rank);
-    if (map.is_padded()) fault("TMA stores of padded sub-byte types are not supported");
+    check_store(map, start);
     Exec issue = x;
     submit_store(x, [issue, map, start, source, copy, who = store_accessor(x, x.warp.knowledge),
                      knowledge = x.warp.knowledge]() mutable {
         who.knowledge = &knowledge;
-        const BoxWalk walk(map, start);
+        const BoxWalk walk(map, start, kStoreUnit);
         for (uint32_t r = 0; r < walk.rows(); ++r)
             store_row(issue, map, copy, walk.row(r), source + r * map.pitch(), who);
         issue.launch.stats.bulk_store_bytes += uint64_t(walk.rows()) * map.row_data_bytes();

@@ -40,9 +40,9 @@ AB = '"r"(a), "r"(b)'
 ABC = '"r"(a), "r"(b), "r"(c)'
 
 
-def _case(name: str, operations: list[str]) -> Case:
+def _case(name: str, operations: list[str], words: bytes | None = None) -> Case:
     slots = sum(op.count("OUT(") for op in operations)
-    return Case(name=name, keeps_all=True, source=_SCALAR % "\n    ".join(operations), block=(256,), buffers={"in": _words(), "out": bytes(slots * 1024)},
+    return Case(name=name, keeps_all=True, source=_SCALAR % "\n    ".join(operations), block=(256,), buffers={"in": words or _words(), "out": bytes(slots * 1024)},
                 params=(Pointer("in"), Pointer("out")), outputs=("out",))
 
 
@@ -105,6 +105,26 @@ def _floats() -> Case:
     return _case("float_arithmetic", ops)
 
 
+# NaNs with payloads, zeros of both signs, small divisors, and halves whose products tie.
+CORNERS = [0x7F800001, 0x7F801FFF, 0xFF800FFF, 0x7FFFFFFF, 0xFFC12345, 0xFF81FFC1, 0x7C017F81, 0xFE00FFC0, 0, 0x80000000, 0x80008000, 1, 3, 0xFFFFFFFF,
+           0x3F810081, 0x3F833F83, 0x40014001, 0x00010001, 0x80018001, 0x3C013C03, 0x3F800000, 0xBF800000, 0xD0A066A2, 0x98EE98EE]
+
+
+def _corners() -> Case:
+    """What the other cases meet too seldom."""
+    f1 = '"f"(__uint_as_float(a))'
+    f2 = f1 + ', "f"(__uint_as_float(b))'
+    f3 = f2 + ', "f"(__uint_as_float(c))'
+    ops = [_op(f"{sign}.{kind} %0, %1;") for sign in ("neg", "abs") for kind in ("f16x2", "bf16x2")]
+    ops += [_op(f"{sign}.ftz.f32 %0, %1;", inputs=f1) for sign in ("neg", "abs")]
+    ops += [_op(f"fma.rn.{kind} %0, %1, %2, %3;", inputs=ABC) for kind in ("f16x2", "bf16x2")]
+    ops += [_op(f"{text}.sat.f32 %0, %1, %2;", inputs=f2) for text in ("add", "mul")]
+    ops += [_op("fma.rn.sat.f32 %0, %1, %2, %3;", inputs=f3), _op("cvt.sat.f32.f32 %0, %1;", inputs=f1), _op("cvt.rna.tf32.f32 %0, %1;", inputs=f1)]
+    ops += [_op(f"{text} %0, %1, %2;", inputs=AB) for text in ("rem.s32", "rem.u32", "div.s32")]
+    ops += [_op(f"{text}.u64 %0, %1, %2;", "l", '"l"((u64)a), "l"((u64)b)') for text in ("div", "rem")]
+    return _case("scalar_corners", ops, struct.pack("<256I", *[CORNERS[i % len(CORNERS)] for i in range(256)]))
+
+
 def _warp() -> Case:
     ops = []
     for mode in ("up", "down", "bfly", "idx"):
@@ -122,4 +142,4 @@ def _warp() -> Case:
 
 def cases() -> list[Case]:
     """All scalar cases."""
-    return [_float_conversions(), _integer_conversions(), _integers(), _floats(), _warp()]
+    return [_float_conversions(), _integer_conversions(), _integers(), _floats(), _corners(), _warp()]

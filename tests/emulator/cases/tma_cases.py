@@ -61,6 +61,8 @@ def _loads() -> list[Case]:
         spec = TensorMapSpec("tensor", dtype, (130, 40), (130 * size + (-130 * size) % 16,), (box, 8), 3, nan_fill=label != "f32")
         places = [(-box // 2, -3, 0, 0), (96, 36, 0, 1024), (128, 0, 0, 128), (0, 50, 0, 640)]
         found.append(_load_case(f"tma_load_{label}", spec, 1024, places, size))
+    spec = TensorMapSpec("tensor", F32, (29, 40), (128,), (32, 8), 3, nan_fill=True)
+    found.append(_load_case("tma_load_f32_nan", spec, 1024, [(-16, -3, 0, 0), (0, 36, 0, 1024)], 4))
     spec = TensorMapSpec("tensor", U8, (64, 9, 5), (64, 64 * 9), (32, 4, 3), 1)
     places = [(0, 0, 0, 0), (32, 7, 3, 1024), (-16, -2, -1, 256), (48, 8, 4, 384)]
     found.append(_load_case("tma_load_3d", spec, 32 * 12, places, 1))
@@ -83,27 +85,37 @@ extern "C" __global__ void kernel_main(const __grid_constant__ TensorMap map, co
 """ % WINDOW
 
 
+def store_case(name: str, spec: TensorMapSpec, data: bytes, where: list[tuple[int, int, int, int]], start: bytes, operation: str = "store") -> Case:
+    """Stores boxes of the window, each at (inner, outer, -, offset in the window), into a tensor that holds `start`."""
+    flat = [value for place in where for value in place]
+    return Case(name=name, source=f"#define STORE tma_{operation}_2d\n" + _STORE, shared=WINDOW,
+                buffers={"tensor": start, "data": data, "where": struct.pack(f"<{len(flat)}i", *flat)},
+                params=(spec, Pointer("data"), Pointer("where"), i32(len(where))), outputs=("tensor",))
+
+
 def _stores() -> list[Case]:
+    """Boxes within and over the far edges; before the near ones they are illegal."""
     found = []
     for swizzle, inner in ((0, 64), (1, 32), (2, 64), (3, 128)):
         spec = TensorMapSpec("tensor", U8, (200, 30), (208,), (inner, 16), swizzle)
-        where = [(0, 0, 0, 0), (160, 20, 0, 4096), (-16, -5, 0, 128), (96, 28, 0, 1024 + 256)]
-        flat = [value for place in where for value in place]
-        found.append(Case(name=f"tma_store_s{swizzle}", source="#define STORE tma_store_2d\n" + _STORE, shared=WINDOW,
-                          buffers={"tensor": bytes(208 * 30), "data": random_bytes(swizzle, WINDOW), "where": struct.pack(f"<{len(flat)}i", *flat)},
-                          params=(spec, Pointer("data"), Pointer("where"), i32(len(where))), outputs=("tensor",)))
+        where = [(0, 0, 0, 0), (160, 20, 0, 4096), (16, 5, 0, 128), (96, 28, 0, 1024 + 256), (208, 3, 0, 0), (0, 30, 0, 0)]
+        found.append(store_case(f"tma_store_s{swizzle}", spec, random_bytes(swizzle, WINDOW), where, bytes(208 * 30)))
+    # The last 16 bytes of a row are written whole, however few of them it has.
+    for dtype, size, label, swizzle, tails in ((U8, 1, "u8", 3, (1, 15, 17)), (U8, 1, "u8", 0, (5,)), (BF16, 2, "bf16", 3, (2, 10, 30)), (F32, 4, "f32", 3, (4, 12))):
+        span = 128 if swizzle else 64
+        for tail in tails:
+            spec = TensorMapSpec("tensor", dtype, ((span + tail) // size, 9), (256,), (span // size, 8), swizzle)
+            where = [(0, 0, 0, 0), (span // size, 4, 0, 1024)]
+            found.append(store_case(f"tma_store_tail_{label}_s{swizzle}_{tail}", spec, random_bytes(tail, WINDOW), where, b"\xee" * (256 * 9)))
     for dtype, size, label in ((F32, 4, "f32"), (U32, 4, "u32"), (BF16, 2, "bf16"), (F16, 2, "f16")):
         count = 40 * 64 // size
         data = struct.pack(f"<{WINDOW // 4}f", *[(i % 251 - 125) * 0.37 for i in range(WINDOW // 4)]) if label == "f32" else random_bytes(9, WINDOW)
         if size == 2:
             data = struct.pack(f"<{WINDOW // 2}H", *[w & 0x87FF | 0x3800 for w in struct.unpack(f"<{WINDOW // 2}H", data)])
-        spec = TensorMapSpec("tensor", dtype, (64 // size, 40), (64,), (32 // size, 20), 1)
-        where = [(0, 0, 0, 0), (32 // size, 25, 0, 0), (0, 10, 0, 2048), (0, -7, 0, 1024)]
-        flat = [value for place in where for value in place]
+        spec = TensorMapSpec("tensor", dtype, (60 // size, 40), (64,), (32 // size, 20), 1)
+        where = [(0, 0, 0, 0), (32 // size, 25, 0, 0), (0, 10, 0, 2048), (32 // size, 7, 0, 1024)]
         start = struct.pack("<f", 1.5) * (count * size // 4) if label == "f32" else bytes(count * size)
-        found.append(Case(name=f"tma_reduce_add_{label}", source="#define STORE tma_reduce_add_2d\n" + _STORE, shared=WINDOW,
-                          buffers={"tensor": start, "data": data, "where": struct.pack(f"<{len(flat)}i", *flat)},
-                          params=(spec, Pointer("data"), Pointer("where"), i32(len(where))), outputs=("tensor",)))
+        found.append(store_case(f"tma_reduce_add_{label}", spec, data, where, start, "reduce_add"))
     return found
 
 

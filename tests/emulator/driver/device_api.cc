@@ -77,6 +77,10 @@ constexpr Attribute kAttributes[] = {
 
 }  // namespace
 
+bool emu::has_current_context() {
+    return !t_contexts.empty();
+}
+
 DG_EMULATOR_API CUresult cuInit(unsigned) {
     Driver::instance();
     return kSuccess;

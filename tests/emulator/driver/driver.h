@@ -31,6 +31,8 @@ struct LaunchRequest {
     void** extra = nullptr;
 };
 
+bool has_current_context();  // of the calling thread
+
 class Driver {
   public:
     static Driver& instance();

@@ -130,6 +130,9 @@ DG_EMULATOR_API CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, unsi
                                         box,
                                         element_strides,
                                         Driver::instance().arch == emu::Arch::kSm100a};
+    if (!emu::has_current_context())
+        return Driver::instance().fail(kInvalidContext,
+                                       "cuTensorMapEncodeTiled: this thread has no current context");
     if (reinterpret_cast<uint64_t>(map) % 64)
         return Driver::instance().fail(kInvalidValue,
                                        "cuTensorMapEncodeTiled: the map is not 64-byte aligned");

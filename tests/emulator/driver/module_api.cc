@@ -150,6 +150,9 @@ DG_EMULATOR_API CUresult cuKernelGetAttribute(int* value, int attribute, CUkerne
 DG_EMULATOR_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
                                           void** extra) {
     std::lock_guard lock(Driver::instance().mutex);
+    if (!emu::has_current_context())
+        return Driver::instance().fail(kInvalidContext,
+                                       "cuLaunchKernelEx: this thread has no current context");
     emu::LaunchRequest request;
     request.grid = {config->grid_x, config->grid_y, config->grid_z};
     request.block = {config->block_x, config->block_y, config->block_z};

@@ -1,6 +1,8 @@
 """Replayable cases: the same buffers, tensor maps, parameters and kernel run on the emulator and on a GPU."""
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import random
 import struct
@@ -8,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
-from harness.cuda_driver import CudaDriver, TensorMapSpec
+from harness.cuda_driver import CudaDriver, CudaError, TensorMapSpec
 from harness.nvrtc import compile_cuda
 
 PRELUDE = (Path(__file__).resolve().parent.parent / "cases" / "prelude.inl").read_text()
@@ -54,6 +56,14 @@ class Case:
         """Further compiler options."""
         return ("-std=c++17",)
 
+    def fingerprint(self) -> str:
+        """Changes with everything that the outputs depend on."""
+        text = [self.prelude(), self.source, self.options(), self.defines, self.params, self.outputs, self.grid, self.block, self.cluster, self.shared]
+        state = hashlib.sha256(repr(text).encode())
+        for name, data in sorted(self.buffers.items()):
+            state.update(f"{name} {len(data)}".encode() + data)
+        return state.hexdigest()[:16]
+
     def pack(self, parts: list[bytes]) -> list[bytes]:
         """The kernel's parameters from the bytes of ``params``: one each."""
         return parts
@@ -67,11 +77,20 @@ def run_case(driver: CudaDriver, case: Case) -> dict[str, bytes]:
         function = driver.function(module, "kernel_main", case.shared)
         params = [_param_bytes(driver, param, pointers) for param in case.params]
         driver.launch(function, case.grid, case.block, case.pack(params), cluster=case.cluster, shared=case.shared)
-        return {name: driver.read(pointers[name], len(case.buffers[name])) for name in case.outputs}
-    finally:
-        for pointer in pointers.values():
-            driver.free(pointer)
-        driver.call("cuModuleUnload", module)
+        outputs = {name: driver.read(pointers[name], len(case.buffers[name])) for name in case.outputs}
+    except CudaError:
+        # After an error of the kernel every further call fails, too; the first error is the one to show.
+        with contextlib.suppress(CudaError):
+            _release(driver, module, pointers)
+        raise
+    _release(driver, module, pointers)
+    return outputs
+
+
+def _release(driver: CudaDriver, module: ctypes.c_void_p, pointers: dict[str, int]) -> None:
+    for pointer in pointers.values():
+        driver.free(pointer)
+    driver.call("cuModuleUnload", module)
 
 
 def _param_bytes(driver: CudaDriver, param: Param, pointers: dict[str, int]) -> bytes:

@@ -11,10 +11,10 @@ const std::unordered_map<std::string_view, DecodeFamily>& families() {
     static const auto table = [] {
         std::unordered_map<std::string_view, DecodeFamily> all;
         for (const FamilyTable& part :
-             {integer_families(), bit_families(), float_families(), convert_families(), data_families(),
-              memory_families(), control_families(), collective_families(), barrier_families(),
-              atomic_families(), matrix_families(), bulk_families(), tensor_map_families(), wgmma_families(),
-              tcgen05_families()})
+             {integer_families(), bit_families(), float_families(), sign_families(), convert_families(),
+              data_families(), memory_families(), control_families(), collective_families(),
+              barrier_families(), atomic_families(), matrix_families(), bulk_families(),
+              tensor_map_families(), wgmma_families(), tcgen05_families()})
             for (const FamilyEntry& entry : part) all.emplace(entry.head, entry.decode);
         return all;
     }();

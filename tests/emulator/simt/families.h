@@ -8,6 +8,7 @@ namespace emu {
 FamilyTable integer_families();
 FamilyTable bit_families();
 FamilyTable float_families();
+FamilyTable sign_families();
 FamilyTable convert_families();
 FamilyTable data_families();
 FamilyTable memory_families();

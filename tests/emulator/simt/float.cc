@@ -58,6 +58,25 @@ struct FFma {
         return std::fma(a, b, c);
     }
 };
+// Rounded to odd, so that rounding again to a format of few bits rounds the exact sum. Products of halves are
+// exact.
+struct FFmaToOdd {
+    double operator()(double a, double b, double c) const {
+        const double product = a * b, sum = product + c;
+        if (!std::isfinite(sum)) return sum;
+        const double c_part = sum - product, rest = (product - (sum - c_part)) + (c - c_part);
+        if (rest == 0 || (std::bit_cast<uint64_t>(sum) & 1)) return sum;
+        return std::nextafter(sum, rest > 0 ? INFINITY : -INFINITY);
+    }
+};
+template <class F>
+struct HalfForm {
+    using Type = F;
+};
+template <>
+struct HalfForm<FFma> {
+    using Type = FFmaToOdd;
+};
 struct FSqrt {
     template <class V>
     V operator()(V a, V, V) const {
@@ -244,31 +263,6 @@ Step mixed(Exec& x, const Instr& i, LaneMask mask) {
     return Step::kNext;
 }
 
-void sign_bits(T t, uint64_t& signs) {
-    signs = t == T::kF64                        ? 1ull << 63
-            : t == T::kF32                      ? 1ull << 31
-            : t == T::kF32x2                    ? 0x8000000080000000ull
-            : t == T::kF16x2 || t == T::kBF16x2 ? 0x80008000ull
-                                                : 0x8000ull;
-}
-Step negate(Exec& x, const Instr& i, LaneMask mask) {
-    uint64_t signs;
-    sign_bits(i.type, signs);
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = x.slot(i.a)[l] ^ signs; });
-    return Step::kNext;
-}
-Step absolute(Exec& x, const Instr& i, LaneMask mask) {
-    uint64_t signs;
-    sign_bits(i.type, signs);
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = x.slot(i.a)[l] & ~signs; });
-    return Step::kNext;
-}
-Step copysign(Exec& x, const Instr& i, LaneMask mask) {  // the sign comes from a
-    const uint64_t sign = i.type == T::kF64 ? 1ull << 63 : 1ull << 31;
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = (x.slot(i.b)[l] & ~sign) | (x.slot(i.a)[l] & sign); });
-    return Step::kNext;
-}
-
 template <class F, int kArity>
 Handler real_handler(T t) {
     switch (t) {
@@ -282,7 +276,7 @@ Handler real_handler(T t) {
         case T::kBF16:
         case T::kF16x2:
         case T::kBF16x2:
-            return half<F, kArity>;
+            return half<typename HalfForm<F>::Type, kArity>;
         default:
             return nullptr;
     }
@@ -354,22 +348,6 @@ template <class F>
 void decode_function(Decoder& d) {
     d.set(real_handler<F, 1>(take_float_qualifiers(d)));
 }
-void decode_sign(Decoder& d, Handler handler, std::string_view name) {
-    d.take("ftz");
-    const T t = d.instr.type = d.require_type();
-    d.set(is_float(t) ? handler : integer_handler(name, t));
-}
-void decode_neg(Decoder& d) {
-    decode_sign(d, negate, "neg");
-}
-void decode_abs(Decoder& d) {
-    decode_sign(d, absolute, "abs");
-}
-void decode_copysign(Decoder& d) {
-    d.instr.type = d.require_type();
-    d.set(copysign);
-}
-
 }  // namespace
 
 FamilyTable float_families() {
@@ -381,9 +359,6 @@ FamilyTable float_families() {
             {"fma", decode_fma},
             {"min", decode_min},
             {"max", decode_max},
-            {"neg", decode_neg},
-            {"abs", decode_abs},
-            {"copysign", decode_copysign},
             {"sqrt", decode_function<FSqrt>},
             {"rcp", decode_function<FRcp>},
             {"rsqrt", decode_function<FRsqrt>},

@@ -50,7 +50,7 @@ struct MulHi {
         return I((Wide(a) * Wide(b)) >> (8 * sizeof(I)));
     }
 };
-// Division by zero gives all ones, as hardware does; the ISA leaves it open.
+// Division by zero gives all ones in quotient and remainder, as hardware does; the ISA leaves it open.
 struct Div {
     template <class I>
     I operator()(I a, I b) const {
@@ -62,7 +62,7 @@ struct Div {
 struct Rem {
     template <class I>
     I operator()(I a, I b) const {
-        if (b == 0) return a;
+        if (b == 0) return I(-1);
         return std::is_signed_v<I> && b == I(-1) ? I(0) : I(a % b);
     }
 };

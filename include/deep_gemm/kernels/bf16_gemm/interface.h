@@ -13,7 +13,7 @@ inline constexpr int kBf16SpanBytes = 128;
 
 // Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
 struct Bf16GemmConfig {
-    Grouping grouping;        // kDense or kKGrouped
+    Grouping grouping;        // kDense, kBatched, kBatchSum or kKGrouped
     Major a_major, b_major;
     Dtype d_dtype;            // kBf16 or kF32
     bool has_c;               // add C in the epilogue
@@ -24,6 +24,7 @@ struct Bf16GemmConfig {
     int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;            // CTAs of a cluster along M; they share B by multicast
     int cluster_n;            // CTAs of a cluster along N; they share A by multicast
+    bool ragged_n;            // is_ragged(N): the last tiles of N are not stored by TMA
 
     constexpr bool operator==(const Bf16GemmConfig&) const = default;
 };
@@ -32,7 +33,7 @@ struct Bf16GemmConfig {
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     auto& [grouping, a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
-           cluster_n] = config;
+           cluster_n, ragged_n] = config;
     visit("grouping", grouping);
     visit("a_major", a_major);
     visit("b_major", b_major);
@@ -45,6 +46,7 @@ constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
+    visit("ragged_n", ragged_n);
 }
 template <typename Visitor>
 constexpr void visit_fields(Bf16GemmConfig& config, Visitor&& visit) {
@@ -87,17 +89,23 @@ DG_HOST_DEVICE constexpr OperandBox b_box(const Bf16GemmConfig& c) {
     return {kBf16BlockK, b_slices(c).rows};
 }
 
+// Whether A and B have a matrix a group, hence maps of three dimensions.
+DG_HOST_DEVICE constexpr bool has_operands_per_group(const Bf16GemmConfig& c) {
+    return c.grouping == Grouping::kBatched || c.grouping == Grouping::kBatchSum;
+}
+
 struct Bf16GemmArgs {
-    TensorMap a;  // (K, M) or (M, K) BF16, box a_box, 128-byte swizzle
-    TensorMap b;  // (K, N) or (N, K) BF16, box b_box, 128-byte swizzle
-    TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64[, 1]), 128-byte swizzle; G for kKGrouped
+    TensorMap a;  // (K, M[, G]) or (M, K[, G]) BF16, box a_box, 128-byte swizzle; G for kBatched, kBatchSum
+    TensorMap b;  // (K, N[, G]) or (N, K[, G]) BF16, box b_box, 128-byte swizzle
+    TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64[, 1]), 128-byte swizzle; G for kKGrouped, kBatched
     const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;    // k: of all groups
+    uint32_t m, n, k;    // k: of all groups for kKGrouped, of one else
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only
-    int64_t c_stride_g;  // kKGrouped only, whose C is [G, M, N]
+    OutputArgs output;   // for the last tiles of a ragged N
+    int64_t c_stride_g;  // kKGrouped and kBatched only, whose C is [G, M, N]
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -108,7 +116,8 @@ struct Bf16GemmSmem {
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes, c.grouping};
+    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes,
+            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping, c.ragged_n};
 }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {

@@ -14,6 +14,7 @@
 // A stage holds 64 of K. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
 // K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators, whatever the
 // tile, the cluster and the problem's other rows: its bits depend on its own row of A and column of B alone.
+// Batches: each has a D (kBatched), or D is their sum (kBatchSum): then the chain goes on from the K of one to that of the next.
 // Groups along K (kKGrouped) are rows of A and B, MN-major both; those of their gaps are zeros, so stages may reach into them.
 // The contract guarantees: M, N, K > 0 (of a group: K >= 0), 16-byte aligned rows.
 #pragma once
@@ -24,6 +25,7 @@
 #include <deep_gemm/ptx/griddepcontrol.cuh>
 #include <deep_gemm/ptx/setmaxnreg.cuh>
 #include <deep_gemm/ptx/wgmma_bf16_shapes.cuh>
+#include <deep_gemm/schedule/batched.cuh>
 #include <deep_gemm/schedule/dense.cuh>
 #include <deep_gemm/schedule/k_grouped.cuh>
 #include <deep_gemm/tile/load.cuh>
@@ -41,6 +43,7 @@ struct Bf16GemmContext {
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
+    static constexpr bool kBatchSum = kConfig.grouping == Grouping::kBatchSum;
 
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
@@ -51,7 +54,8 @@ struct Bf16GemmContext {
     uint32_t warp, lane, cluster_rank;
 
     DG_DEVICE uint32_t num_k_stages(const Tile& tile) const {
-        return ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kBf16BlockK);
+        const uint32_t stages = ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kBf16BlockK);
+        return kBatchSum ? stages * args.groups.count : stages;
     }
     // Where a tile's part of K starts.
     DG_DEVICE uint32_t first_k(const Tile& tile) const { return kKGrouped ? tile.k_idx : 0; }
@@ -61,6 +65,8 @@ struct Bf16GemmContext {
         if constexpr (kKGrouped)
             return KGroupedSchedule<kM, kN, kClusterM, kClusterN, kBf16BlockK>({args.m, args.n, args.k}, args.raster,
                                                                               cluster_rank, args.groups);
+        else if constexpr (kConfig.grouping == Grouping::kBatched)
+            return BatchedSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
         else
             return DenseSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank);
     }
@@ -79,23 +85,37 @@ struct OperandShare {
     SliceArgs slices;  // K-major: rows of a slice, slices; MN-major: boxes of 64 rows, CTAs that divide K
 };
 
-// Loads the share of K block `k_idx` into a stage.
-template <Major kMajor, int kSharers>
-DG_DEVICE void load_share(const OperandShare& share, uint32_t k_idx, ptx::SmemAddr stage, ptx::SmemAddr full,
+// Where along K a tile is: a row of K, and the group of operands that have groups.
+template <bool kBatchSum>
+struct KPlace {
+    uint32_t k_idx;
+    int32_t group;
+
+    // To the next stage; past the `k` of a batch that is summed, to the next batch.
+    DG_DEVICE void advance(uint32_t k) {
+        k_idx += kBf16BlockK;
+        if (!kBatchSum || k_idx < k) return;
+        k_idx = 0;
+        ++group;
+    }
+};
+
+// Loads the share of a stage's K block.
+template <Grouping kMaps, Major kMajor, int kSharers, typename Place>
+DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full,
                           uint64_t policy) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         if (share.rank >= share.slices.count) return;
         const uint32_t first = share.rank * share.slices.rows;
-        load_box<kSharing, Grouping::kDense>({share.map, k_idx, share.mn_idx + first, 0}, stage + first * kBf16SpanBytes,
-                                             full, share.mask, policy);
+        load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group}, stage + first * kBf16SpanBytes,
+                                  full, share.mask, policy);
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
         for (uint32_t i = 0; i < share.slices.rows; ++i)
-            load_box<kSharing, Grouping::kDense>({share.map, share.mn_idx + i * kMnBoxColumns, k_idx + first_k, 0},
-                                                 stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask,
-                                                 policy);
+            load_box<kSharing, kMaps>({share.map, share.mn_idx + i * kMnBoxColumns, place.k_idx + first_k, place.group},
+                                      stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask, policy);
     }
 }
 
@@ -108,6 +128,7 @@ DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
+    constexpr Grouping kMaps = has_operands_per_group(kConfig) ? Grouping::kBatched : Grouping::kDense;
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     constexpr SliceArgs kBSlices = b_slices(kConfig);
@@ -119,14 +140,14 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     for (Tile tile; schedule.next(tile);) {
         const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
         const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
-        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
+        KPlace<Bf16GemmContext<kConfig>::kBatchSum> place{ctx.first_k(tile), tile.group};
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance(), place.advance(ctx.args.k)) {
             cursor.producer_acquire();
             if (!issuer) continue;
-            const uint32_t k_idx = ctx.first_k(tile) + k * kBf16BlockK;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kConfig.a_major, kConfig.cluster_n>(a, k_idx, ctx.a_stage(cursor.stage), full, policy);
-            load_share<kConfig.b_major, kConfig.cluster_m>(b, k_idx, ctx.b_stage(cursor.stage), full, policy);
+            load_share<kMaps, kConfig.a_major, kConfig.cluster_n>(a, place, ctx.a_stage(cursor.stage), full, policy);
+            load_share<kMaps, kConfig.b_major, kConfig.cluster_m>(b, place, ctx.b_stage(cursor.stage), full, policy);
         }
     }
 }

@@ -13,6 +13,7 @@ struct Fp8GemmConfig {
     Grouping grouping;
     Dtype d_dtype;                     // kBf16 or kF32
     bool has_c;                        // add C in the epilogue
+    int head_unit;                     // D skips the middle of heads, whose parts are multiples of it: 8 to 64; 0: no heads
     int block_m;                       // rows of D in a tile: 64 per math warpgroup and wave
     int block_n;                       // columns of D in a tile, a multiple of 8
     int num_math_warpgroups;           // 1 to 3, stacked along M
@@ -23,6 +24,7 @@ struct Fp8GemmConfig {
     int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
+    bool ragged_n;                     // is_ragged(N): the last tiles of N are not stored by TMA
 
     constexpr bool operator==(const Fp8GemmConfig&) const = default;
 };
@@ -31,12 +33,13 @@ struct Fp8GemmConfig {
 // The binding does not compile when a field is missing here.
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
-    auto& [sfb_granularity, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages,
-           num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n] = config;
+    auto& [sfb_granularity, grouping, d_dtype, has_c, head_unit, block_m, block_n, num_math_warpgroups, num_stages,
+           num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n, ragged_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
     visit("has_c", has_c);
+    visit("head_unit", head_unit);
     visit("block_m", block_m);
     visit("block_n", block_n);
     visit("num_math_warpgroups", num_math_warpgroups);
@@ -47,6 +50,7 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
+    visit("ragged_n", ragged_n);
 }
 
 // The slices of A for a problem of `m` rows.
@@ -62,18 +66,19 @@ DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) 
 struct Fp8GemmArgs {
     TensorMap a;  // (K, M[, G]) uint8, box (128, a_slices.rows[, 1]), 128-byte swizzle
     TensorMap b;  // (K, N[, G]) uint8, box (128, block_n / cluster_m[, 1]), 128-byte swizzle
-    TensorMap d;  // (N, M[, G]) of d_dtype, box (store_n, 64[, 1]), swizzle 128 bytes
+    TensorMap d;  // (N, M[, G]) of d_dtype, box (store_n, 64[, 1]), swizzle 128 bytes; with heads N counts their middles, too
     ScaleArgs sfa;
     ScaleArgs sfb;
     const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;    // m: of one group, for kMasked; k: of all groups, for kKGrouped
+    uint32_t m, n, k;    // m: of one group, for kMasked and kBatched; k: of all groups, for kKGrouped
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only
-    OutputArgs output;   // kMasked only: tiles that end inside a group are stored row by row
+    OutputArgs output;   // for tiles that are not stored by TMA: ends of groups in kMasked, ragged ends of N
     GroupMatrices matrices;  // kKGrouped only
-    int64_t c_stride_g;      // kKGrouped only, whose C is [G, M, N]
+    int64_t c_stride_g;      // kKGrouped and kBatched only, whose C is [G, M, N]
+    HeadArgs heads;          // read only with a head_unit
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
@@ -88,12 +93,17 @@ struct Fp8GemmSmem {
 
 DG_HOST_DEVICE constexpr int d_element_bytes(const Fp8GemmConfig& c) { return output_bytes(c.d_dtype); }
 
+// Columns of a store box of D.
+DG_HOST_DEVICE constexpr int store_columns(const Fp8GemmConfig& c) {
+    return store_columns(c.head_unit == 0 ? c.block_n : gcd_of(c.block_n, c.head_unit), d_element_bytes(c));
+}
+
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
     s.a_stage = c.k_blocks * c.block_m * kBlockK;  // K block after K block
     s.b_stage = c.k_blocks * c.block_n * kBlockK;
     s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? c.k_blocks * align_up(c.block_n * 4, 128) : 0;
-    s.store_n = store_columns(c.block_n, d_element_bytes(c));
+    s.store_n = store_columns(c);
     s.store_tile = kStoreBoxBytes;
     s.d = c.num_math_warpgroups * c.store_boxes * s.store_tile;
     s.d_offset = 0;
@@ -107,7 +117,7 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
 }
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, d_element_bytes(c)), c.store_boxes, c.grouping};
+    return {c.d_dtype, c.block_n, store_columns(c), c.store_boxes, c.grouping, c.ragged_n, c.head_unit};
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.

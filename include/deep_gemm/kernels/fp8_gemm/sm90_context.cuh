@@ -3,6 +3,7 @@
 
 #include <deep_gemm/epilogue/scales.cuh>
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
+#include <deep_gemm/schedule/batched.cuh>
 #include <deep_gemm/schedule/contiguous.cuh>
 #include <deep_gemm/schedule/dense.cuh>
 #include <deep_gemm/schedule/k_grouped.cuh>
@@ -21,6 +22,7 @@ struct Fp8GemmContext {
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
+    static constexpr bool kBatched = kConfig.grouping == Grouping::kBatched;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
@@ -34,7 +36,9 @@ struct Fp8GemmContext {
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
-    static_assert(kConfig.grouping == Grouping::kDense || kKGrouped || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(kConfig.grouping == Grouping::kDense || kBatched || kKGrouped || kConfig.cluster_m == 1,
+                  "a cluster stays within a group");
+    static_assert(kConfig.grouping != Grouping::kBatchSum, "sums of batches are not promoted");
     static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 
     const Fp8GemmArgs& args;
@@ -50,7 +54,7 @@ struct Fp8GemmContext {
     DG_DEVICE int32_t scale_group(const Tile& tile) const { return kKGrouped ? tile.k_idx / kBlockK : tile.group; }
     // Whether there is anything to multiply: padding has no B, and K may be 0 where only the device knows what to zero.
     DG_DEVICE bool has_product(const Tile& tile) const {
-        if constexpr (kConfig.grouping == Grouping::kDense)
+        if constexpr (kConfig.grouping == Grouping::kDense || kBatched)
             return true;
         else if constexpr (kConfig.grouping == Grouping::kContiguous)
             return tile.group >= 0;
@@ -67,6 +71,8 @@ struct Fp8GemmContext {
             return DenseSchedule<kM, kN, kConfig.cluster_m, kClusterN>(args.m, args.n, args.raster, cluster_rank);
         else if constexpr (kConfig.grouping == Grouping::kContiguous)
             return ContiguousSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
+        else if constexpr (kBatched)
+            return BatchedSchedule<kM, kN, kConfig.cluster_m, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
         else if constexpr (kConfig.grouping == Grouping::kMasked)
             return MaskedSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
         else if constexpr (kKGrouped)

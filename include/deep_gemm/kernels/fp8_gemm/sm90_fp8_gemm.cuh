@@ -72,7 +72,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
-                const int32_t a_group = kConfig.grouping == Grouping::kMasked ? tile.group : 0;
+                const int32_t a_group = has_output_per_group(kMaps) ? tile.group : 0;
                 const Slice a{maps.a(), k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 if (rank_n < a_slices.count)

@@ -107,5 +107,4 @@ for function in (rows_equal_those_of_the_dense_gemm, tall_tiles_stay_in_their_gr
     SCENARIOS[function.__name__] = function
 
 if __name__ == "__main__":
-    shared.SCENARIOS = SCENARIOS
-    shared.main(sys.argv[1:])
+    shared.main(sys.argv[1:], SCENARIOS)

@@ -124,7 +124,7 @@ def test_rules_of_bf16_operands(name, layout, rest, words):
 BF16_LIES = [
     (contiguous(2, ((0, 100), (1, 50)), 40, 64), 5, 1, "grouped_layout: expected one group, that of row 0, 0, or -1, .* got 1 in row 5"),
     (masked((0, 5, 3), 64, 40, 64), 1, 65, "masked_m: expected from 0 to 64 rows, got 65 for group 1"),
-    (psum((5, 300, 20), 40, 64), 1, 100, "grouped_layout: expected ends up to .* rows that leave no group before another, got 100 for group 1"),
+    (psum((5, 300, 20), 40, 64), 2, 300, "grouped_layout: expected ends up to .* rows that leave no group before another, got 300 for group 2"),
 ]
 
 

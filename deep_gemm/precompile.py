@@ -19,9 +19,20 @@ from .utils.layout import get_mk_alignment_for_contiguous_layout
 
 Extent = Union[int, Sequence[int]]
 MAX_EXTENT, MAX_SMS = 2**31 - 1, 2**16 - 1
-BF16_PREFIXES = ("bf16_gemm_", "m_grouped_bf16_gemm_")
-COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", *BF16_PREFIXES)
+BF16_PREFIXES = ("bf16_gemm_", "m_grouped_bf16_gemm_", "einsum")
+COMPILABLE = ("fp8_gemm_", "fp8_einsum", "m_grouped_fp8_gemm_", "m_grouped_gemm_fp8_fp8_bf16_", "k_grouped_fp8_gemm_nt_",
+              *BF16_PREFIXES)
 DEFAULT_RECIPE = (1, 128, 128)
+# Of contractions that have kernels: the planner's keywords, as contiguous operands have them.
+_BATCHED = {"grouping": "batched"}
+EXPRESSIONS: Dict[str, Dict[str, Dict[str, Any]]] = {
+    "fp8_einsum": {"bhr,hdr->bhd": _BATCHED},
+    "einsum": {
+        "bhr,hdr->bhd": _BATCHED,
+        "bhd,hdr->bhr": {**_BATCHED, "b_major": "mn"},
+        "bmk,bnk->mn": {"grouping": "batch_sum"},
+    },
+}
 OUT_WORDS = {torch.bfloat16: "bf16", torch.float32: "f32"}
 OUT_WORDS.update({str(dtype).rpartition(".")[2]: word for dtype, word in list(OUT_WORDS.items())})
 OUT_WORDS.update(bf16="bf16", fp32="f32", f32="f32")
@@ -96,7 +107,7 @@ def planning_options(target: Target, kind: Kind = Kind()) -> Dict[str, Any]:
     if name.startswith(BF16_PREFIXES):
         if kind.recipe is not None:
             raise DeepGemmError(f"recipe: BF16 operands have no factors, got {kind.recipe!r} for {kind.op}; leave it out")
-        a, b = name.partition("_gemm_")[2][:2]
+        a, b = name.partition("_gemm_")[2][:2] or "nt"
         return {**options, "a_major": "mn" if a == "t" else "k", "b_major": "mn" if b == "n" else "k"}
     recipe = DEFAULT_RECIPE if kind.recipe is None else kind.recipe
     if not is_integers(recipe, 3):
@@ -127,11 +138,14 @@ class Groups:
 
     def planning(self, op: str) -> List[Dict[str, Any]]:
         """The planner's keywords for `op`, one entry for each expected M; none of the groups' where `op` has none."""
-        grouping = next((word for word in ("contiguous", "masked") if op_name(op).endswith(word)), "dense")
+        name = op_name(op)
+        if name.startswith("k_grouped") and not self.psum:
+            return [{"grouping": "k_grouped", "num_groups": extents(self.count, "num_groups")[0]}]
+        grouping = next((word for word in ("contiguous", "masked") if name.startswith("m_") and name.endswith(word)), "dense")
         if self.psum and grouping != "contiguous":
             raise DeepGemmError(f"use_psum_layout: only m_grouped_*_contiguous has such a layout, got {op!r}; leave it out")
-        if op_name(op) == "fp8_einsum":
-            return [{"grouping": "batched", "num_groups": extents(self.count, "num_groups")[0]}]
+        if op_name(op) in EXPRESSIONS:
+            return [{"num_groups": extents(self.count, "num_groups")[0]}]  # expression_options say how
         if grouping == "dense":
             return [{}]
         common = {"grouping": grouping, "num_groups": extents(self.count, "num_groups")[0]}
@@ -153,7 +167,7 @@ def op_name(op: str) -> str:
         raise DeepGemmError(f"op: {op!r} is no operation of this library; expected one of {', '.join(sorted(BY_NAME))}")
     name = BY_NAME[op].name
     if not name.startswith(COMPILABLE):
-        raise DeepGemmError(f"op: only (m_grouped_)fp8_gemm_*, fp8_einsum and (m_grouped_)bf16_gemm_* can be compiled ahead of time, got {op!r}")
+        raise DeepGemmError(f"op: only (m_grouped_)fp8_gemm_*, k_grouped_fp8_gemm_nt_contiguous, (m_grouped_)bf16_gemm_* and (fp8_)einsum can be compiled ahead of time, got {op!r}")
     return name
 
 
@@ -181,6 +195,16 @@ def head_options(op: str, head_splits: Optional[Sequence[int]]) -> Dict[str, Any
     if not skips and head_splits is not None:
         raise DeepGemmError(f"head_splits: only fp8_gemm_nt_skip_head_mid has heads, got {op!r}; leave them out")
     return {"head_splits": tuple(head_splits)} if skips and head_splits is not None else {}
+
+
+def expression_options(op: str, expr: Optional[str]) -> Dict[str, Any]:
+    """The planner's keywords for an expression, which contractions have."""
+    known = EXPRESSIONS.get(op_name(op))
+    if known is None and expr is not None:
+        raise DeepGemmError(f"expr: only einsum and fp8_einsum have one, got {op!r}; leave it out")
+    if known is not None and expr not in known:
+        raise DeepGemmError(f"expr: expected one of {', '.join(map(repr, known))} for {op}, got {expr!r}; pass that of the call")
+    return {} if known is None else known[expr]
 
 
 def break_points(m: Union[int, Tuple[int, int]], n: Extent, k: Extent, options: Dict[str, Any]) -> List[BreakPoint]:
@@ -238,6 +262,7 @@ def compile(
     alignment: Optional[int] = None,
     use_psum_layout: bool = False,
     head_splits: Optional[Sequence[int]] = None,
+    expr: Optional[str] = None,
     sm_count: int = 0,
     image: str = "cubin",
     jobs: Optional[int] = None,
@@ -253,15 +278,16 @@ def compile(
             kernels; BF16 ones differ by the majors that contiguous operands have in them, so operands in other strides
             are compiled for by the layout whose majors are theirs.
         m: rows of A (of one group where they are masked), as one M or (first, last); the M at which the planner changes its choice are found, not enumerated.
-        n, k: an extent, or several; every pair of them is built.
+        n, k: an extent, or several; every pair of them is built. k: the mean of a group's, where groups divide K.
         arch: "sm_90a", "sm_90", 90 or (9, 0).
         recipe: (gran_m, gran_n, gran_k), as of the call, None for (1, 128, 128); BF16 has none.
         out: dtype of D, torch.bfloat16 or torch.float32, or its name.
         accumulate: for calls with `c`.
-        num_groups: G of a grouped operation; h of fp8_einsum "bhr,hdr->bhd", whose m, n, k are b, d, r.
+        num_groups: G of a grouped operation; of a contraction what its batches count, h or the b of "bmk,bnk->mn".
         expected_m: of a masked one, or with `use_psum_layout`, as of the call (0 for None); one value or several.
         alignment: of a contiguous one; None for `get_mk_alignment_for_contiguous_layout()`.
         use_psum_layout: for calls of a contiguous one that pass it.
+        expr: of einsum and fp8_einsum, as of the call: m and n count the letters of D that A and B have alone, k the summed one.
         head_splits: of fp8_gemm_nt_skip_head_mid, as of the call; n counts the columns of the product.
         sm_count: SMs of the target device; 0 takes the count the planner knows for the architecture.
         image: "cubin", or "ptx" for an emulated driver.
@@ -279,8 +305,15 @@ def compile(
     groups = Groups(num_groups, expected_m, alignment, use_psum_layout).planning(op)
     target = target_of(arch, sm_count, image)
     options = planning_options(target, Kind(op, recipe, out, accumulate))
-    if "grouping" in groups[0] and groups[0]["grouping"] != "batched" and (options["d_dtype"] != "bf16" or accumulate):
+    if groups[0].get("grouping") == "k_grouped":
+        if options["d_dtype"] != "f32" or options["recipe"] != (1, 1, 128):
+            raise DeepGemmError(f"out: {op} writes float32 under recipe (1, 1, 128), got out={out}, recipe={options['recipe']}")
+        k = [_C.k_grouped_planning_k(one) for one in extents(k, "k")]
+    elif "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
-    options.update(head_options(op, head_splits))
-    points = [point for group in groups for point in break_points(m, n, k, {**options, **group})]
+    options.update(head_options(op, head_splits), **expression_options(op, expr))
+    # C in a tensor of its own, and C that is D, run different FP8 kernels where D is FP32.
+    two_places = accumulate and options["d_dtype"] == "f32" and family_of(options) == "fp8_gemm"
+    places: List[Dict[str, Any]] = [{"c_is_d": place} for place in (False, True)] if two_places else [{}]
+    points = [point for group in groups for place in places for point in break_points(m, n, k, {**options, **group, **place})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

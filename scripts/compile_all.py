@@ -95,7 +95,7 @@ BF16_KINDS = (
     {"d_dtype": "bf16", "grouping": "batched", "num_groups": 8},
     {"d_dtype": "f32", "has_c": True, "grouping": "batch_sum", "num_groups": 8},
 )
-BF16_GROUPED_KINDS = tuple(kind for kind in KINDS if "grouping" in kind)
+BF16_GROUPED_KINDS = tuple(kind for kind in KINDS if kind.get("grouping", "batched") != "batched")
 
 
 def every_candidate() -> list[dict]:

@@ -81,7 +81,7 @@ def config_of(row: dict, shape: Shape) -> dict:
     if shape.family == "bf16":
         config.update(a_major=options["a_major"], b_major=options["b_major"])
     else:
-        config["head_unit"] = 0
+        config.update(head_unit=0, c_is_d=False)
         config["sfb_granularity"] = "per_block" if options["recipe"] == "1d2d" else "per_row"
     return {**config, **{name: int(given[name]) for name in NUMBERS[shape.family]}}
 

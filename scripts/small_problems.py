@@ -41,6 +41,27 @@ def masked(groups: int, m: int, n: int, k: int) -> None:
         assert calc_diff(d[g, :count], x[g, :count].double() @ y[g].double().T) < 1e-3, g
 
 
+def k_grouped(ks: list, m: int, n: int, dtype: torch.dtype) -> None:
+    """One GEMM grouped along K against FP64, added to D; the sizes come from the device alone."""
+    x, y = torch.randn(sum(ks), m, device="cuda"), torch.randn(sum(ks), n, device="cuda")
+    d, sizes = torch.randn(len(ks), m, n, device="cuda"), torch.tensor(ks, dtype=torch.int32, device="cuda")
+    exact = [c.double() + p.double().T @ q.double() for c, p, q in zip(d, x.split(ks), y.split(ks))]
+    if dtype == torch.bfloat16:
+        deep_gemm.k_grouped_bf16_gemm_tn_contiguous(x.to(dtype), y.to(dtype), d, None, sizes, d)
+    else:
+        a, b = (matrices(operand, ks) for operand in (x, y))
+        deep_gemm.k_grouped_fp8_gemm_nt_contiguous(a, b, d, None, sizes, d)
+    for g, want in enumerate(exact):
+        assert calc_diff(d[g], want) < 1e-3, g
+
+
+def matrices(x: torch.Tensor, ks: list) -> tuple:
+    """[K, MN] as the groups' K-major matrices, one after another, and their factors side by side."""
+    parts = [deep_gemm.per_token_cast_to_fp8(part.T.contiguous(), use_ue8m0=False) for part in x.split(ks) if part.shape[0]]
+    data = torch.cat([data.view(torch.uint8).flatten() for data, _ in parts]).view(torch.float8_e4m3fn)
+    return data, torch.cat([factors.T for _, factors in parts]).contiguous().T
+
+
 def dense_bf16(layout: str, m: int, n: int, k: int, out: torch.dtype, with_c: bool) -> None:
     """One dense BF16 GEMM against FP64."""
     x, y = torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16()
@@ -72,27 +93,6 @@ def grouped_bf16(groups: int, n: int, k: int) -> None:
     assert calc_diff(d, exact * wanted) < 1e-5
 
 
-def k_grouped(ks: list, m: int, n: int, dtype: torch.dtype) -> None:
-    """One GEMM grouped along K against FP64, added to D; the sizes come from the device alone."""
-    x, y = torch.randn(sum(ks), m, device="cuda"), torch.randn(sum(ks), n, device="cuda")
-    d, sizes = torch.randn(len(ks), m, n, device="cuda"), torch.tensor(ks, dtype=torch.int32, device="cuda")
-    exact = [c.double() + p.double().T @ q.double() for c, p, q in zip(d, x.split(ks), y.split(ks))]
-    if dtype == torch.bfloat16:
-        deep_gemm.k_grouped_bf16_gemm_tn_contiguous(x.to(dtype), y.to(dtype), d, None, sizes, d)
-    else:
-        a, b = (matrices(operand, ks) for operand in (x, y))
-        deep_gemm.k_grouped_fp8_gemm_nt_contiguous(a, b, d, None, sizes, d)
-    for g, want in enumerate(exact):
-        assert calc_diff(d[g], want) < 1e-3, g
-
-
-def matrices(x: torch.Tensor, ks: list) -> tuple:
-    """[K, MN] as the groups' K-major matrices, one after another, and their factors side by side."""
-    parts = [deep_gemm.per_token_cast_to_fp8(part.T.contiguous(), use_ue8m0=False) for part in x.split(ks) if part.shape[0]]
-    data = torch.cat([data.view(torch.uint8).flatten() for data, _ in parts]).view(torch.float8_e4m3fn)
-    return data, torch.cat([factors.T for _, factors in parts]).contiguous().T
-
-
 def main() -> None:
     """Runs them all."""
     torch.manual_seed(0)
@@ -101,12 +101,12 @@ def main() -> None:
     dense(129, 264, 400, torch.float32, per_row=True, with_c=True)
     dense(64, 128, 256, per_row=True)
     masked(4, 96, 136, 256)
+    for dtype in (torch.float8_e4m3fn, torch.bfloat16):
+        k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
     for layout in ("nt", "nn", "tn", "tt"):
         dense_bf16(layout, 136, 264, 200, torch.bfloat16, with_c=False)
         dense_bf16(layout, 72, 136, 64, torch.float32, with_c=True)
     grouped_bf16(4, 136, 200)
-    for dtype in (torch.float8_e4m3fn, torch.bfloat16):
-        k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
     torch.cuda.synchronize()
     print("small problems: all right")
 

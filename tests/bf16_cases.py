@@ -102,7 +102,7 @@ def make_problem(case: Case, device: str = "cpu", exact: bool = False, seed: int
 
 def config(**changes) -> dict:
     """A config of the kernel, as the planner's binding takes it."""
-    base = {"grouping": "dense", "a_major": "k", "b_major": "k", "d_dtype": "bf16", "has_c": False, "block_m": 64, "block_n": 64,
+    base = {"a_major": "k", "b_major": "k", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "block_m": 64, "block_n": 64,
             "num_math_warpgroups": 1, "num_stages": 4, "store_boxes": 1, "cluster_m": 1, "cluster_n": 1, "ragged_n": False}  # fmt: skip
     return {**base, **changes}
 

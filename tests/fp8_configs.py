@@ -2,7 +2,7 @@
 
 BASE = {"sfb_granularity": "per_block", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "head_unit": 0, "block_m": 64, "block_n": 64,
         "num_math_warpgroups": 1, "num_stages": 4, "num_accumulators": 2, "n_parts": 1, "k_blocks": 1, "store_boxes": 1,
-        "cluster_m": 1, "cluster_n": 1, "ragged_n": False}  # fmt: skip
+        "cluster_m": 1, "cluster_n": 1, "ragged_n": False, "c_is_d": False}  # fmt: skip
 CHANGES = (
     {},
     {"k_blocks": 2},

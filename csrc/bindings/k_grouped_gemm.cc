@@ -26,7 +26,8 @@ constexpr Py_ssize_t kNumBf16Arguments = 9;
 std::optional<std::vector<int64_t>> read_sizes(PyObject* object) {
     if (object == Py_None) return std::nullopt;
     const bool is_tuple = PyTuple_Check(object);
-    DG_CHECK(is_tuple || PyList_Check(object), "ks_cpu must be None or a list of integers, got {}", Py_TYPE(object)->tp_name);
+    DG_CHECK(is_tuple || PyList_Check(object), "ks_cpu must be None or a list of integers, got {}",
+             Py_TYPE(object)->tp_name);
     const Py_ssize_t count = PySequence_Size(object);
     std::vector<int64_t> sizes(static_cast<std::size_t>(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
@@ -54,13 +55,19 @@ void read_ending(PyObject* const* args, ops::KGroupedGemmCall& call) {
     call.alignment = read_integer(args[2], "alignment");
 }
 
-// Memory of d's device from d's framework, which gives it to nobody else before work queued by now on the current stream is done.
+// Memory of d's device from d's framework, which gives it to nobody else before work queued by now on the
+// current stream is done.
 class Room {
   public:
     explicit Room(PyObject* d) : d_(d) {}
     void* take(std::size_t bytes) {
         constexpr std::size_t kElement = sizeof(float);  // of d
         const auto elements = static_cast<Py_ssize_t>((bytes + kElement - 1) / kElement);
+        DG_CHECK(PyObject_HasAttrString(d_, "new_empty") == 1,
+                 "d: expected a tensor that makes others on its device (new_empty), for the kernel's tensor "
+                 "maps, got {}; pass a tensor "
+                 "of PyTorch",
+                 Py_TYPE(d_)->tp_name);
         buffer_ = py::reinterpret_borrow<py::object>(d_).attr("new_empty")(py::make_tuple(elements));
         return read_tensor(buffer_.ptr(), "workspace").data;
     }

@@ -58,12 +58,12 @@ struct Request {
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("recipe") = py::make_tuple(1, 128, 128), py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
-                 py::arg("head_splits") = py::none(), **group_defaults());
+                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(),
+                 py::arg("config") = py::none(), py::arg("head_splits") = py::none(), **group_defaults());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
     Request request{{m, n, k, granularity_from(all["recipe"]), Dtype::kBf16, py::cast<bool>(all["has_c"]),
-                     head_unit_from(all["head_splits"]), groups_from(all)},
+                     py::cast<bool>(all["c_is_d"]), head_unit_from(all["head_splits"]), groups_from(all)},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     parse("d_dtype", py::cast<std::string>(all["d_dtype"]), request.shape.d_dtype);
@@ -118,7 +118,7 @@ py::dict source_of(const py::dict& config, const py::dict& arch) {
 
 void register_plan(py::module_& m) {
     m.def("plan_fp8_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
-          "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, arch "
+          "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, c_is_d (C is D itself), arch "
           "(overrides of the "
           "H200's numbers), config (run this one instead of the best); grouping ('dense', 'contiguous', "
           "'masked', 'psum', 'batched', 'k_grouped': k is then a group's) with num_groups, expected_m (masked, psum) and "
@@ -139,6 +139,8 @@ void register_plan(py::module_& m) {
     m.def(
         "planning_arch", [] { return arch_to(kH200); },
         "The device numbers that plans use unless told otherwise.");
+    m.def("k_grouped_planning_k", &planning_k, py::arg("k"), py::arg("count") = 1,
+          "The K that stands for the mean of `count` groups, `k` in all, in plans of GEMMs grouped along K.");
     m.def("supported_fp8_gemms", &supported_fp8_gemms, "The kernels there are, as text.");
 }
 

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "contract/dimensions.h"
 #include "contract/expect.h"
 #include "contract/letters.h"
 #include "contract/refuse.h"
@@ -93,10 +92,10 @@ Extents check_kinds(const EinsumCall& call, const Contraction& row) {
     return extents;
 }
 
-// Elements between the matrices of an output; of a single one any stride is right that a tensor map accepts.
-int64_t group_stride_of(const TensorView& output, const Contraction& row) {
-    const TensorView view = row.d_view(output);
-    return matrix_stride(view, output_row_stride(view));
+// Between the matrices of an output.
+int64_t output_stride(const TensorView& t, const Contraction& row) {
+    const TensorView view = row.d_view(t);
+    return view.rank == 3 && view.shape[0] > 1 ? view.stride[0] : output_row_stride(view);
 }
 
 void check_fp8_factors(const Fp8EinsumCall& call, const Fp8Row& row, const Extents& extents, const Recipe& recipe) {
@@ -166,11 +165,11 @@ Bf16GemmProblem check_einsum(const EinsumCall& call, int arch_major) {
     problem.d_dtype = call.d.dtype;
     problem.d = call.d.data;
     problem.d_row_stride = output_row_stride(row.d_view(call.d));
-    problem.d_group_stride = group_stride_of(call.d, row);
+    problem.d_group_stride = output_stride(call.d, row);
     if (call.c) {
         problem.c = call.c->data;
         problem.c_row_stride = output_row_stride(row.d_view(*call.c));
-        problem.c_group_stride = group_stride_of(*call.c, row);
+        problem.c_group_stride = output_stride(*call.c, row);
     }
     return problem;
 }
@@ -206,7 +205,7 @@ Fp8GemmProblem check_fp8_einsum(const Fp8EinsumCall& call, int arch_major, Runne
         const TensorView c = letters.d_view(*call.c);
         problem.c = c.data;
         problem.c_row_stride = output_row_stride(c);
-        problem.c_group_stride = c.shape[0] > 1 ? c.stride[0] : problem.c_row_stride;
+        problem.c_group_stride = output_stride(*call.c, letters);
     }
     return problem;
 }

@@ -1,5 +1,5 @@
-// The contract of k_grouped_fp8_gemm_{nt,tn}_contiguous and k_grouped_bf16_gemm_tn_contiguous: the arguments as they came -> a valid
-// KGroupedGemmProblem, or a refusal.
+// The contract of k_grouped_fp8_gemm_{nt,tn}_contiguous and k_grouped_bf16_gemm_tn_contiguous: the arguments
+// as they came -> a valid KGroupedGemmProblem, or a refusal.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct KGroupedGemmCall {
     Dtype dtype = Dtype::kF8E4M3;
     TensorView a, sfa, b, sfb, d;  // SFs with FP8: [M|N, K/128] (kMatrices), [K factors, M|N] (kRows)
     std::optional<TensorView> c;
-    std::optional<std::vector<int64_t>> ks_cpu;  // sizes on the host; without them, or empty: the device alone knows
+    std::optional<std::vector<int64_t>>
+        ks_cpu;  // sizes on the host; without them, or empty: the device alone knows
     TensorView grouped_layout;
     Recipe recipe{1, 1, 128};
     bool use_psum_layout = false;
@@ -35,8 +36,8 @@ struct KGroupedRules {
 // CPU.
 Device device_of(const KGroupedGemmCall& call);
 
-// Checks everything but the values of grouped_layout: no memory is read. Throws Error naming the argument, what was expected, what
-// came and what to do.
+// Checks everything but the values of grouped_layout: no memory is read. Throws Error naming the argument,
+// what was expected, what came and what to do.
 KGroupedGemmProblem check_k_grouped_gemm(const KGroupedGemmCall& call, const KGroupedRules& rules);
 
 }  // namespace deep_gemm::contract

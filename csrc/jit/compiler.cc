@@ -22,7 +22,11 @@ std::vector<std::string> make_options(const Target& target, const Nvrtc& compile
         "--no-source-include",  // else headers in the current folder would be seen
     };
     // Always: the report travels with the cached image, so that asking for it later compiles nothing again.
-    if (target.kind == ImageKind::kCubin) options.push_back("--ptxas-options=-v");
+    // The kernels are written as they shall run: a higher level takes twice the time to find the same code.
+    if (target.kind == ImageKind::kCubin) {
+        options.push_back("--ptxas-options=-O2");
+        options.push_back("--ptxas-options=-v");
+    }
     if (settings().with_lineinfo) options.push_back("--generate-line-info");
     return options;
 }

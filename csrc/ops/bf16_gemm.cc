@@ -29,7 +29,7 @@ struct Bf16Family {
     }
 };
 
-// The extents of an operand, `groups` as of its map, and the box that is loaded.
+// The extents of an operand beside K, `groups` as of its map, and the box that is loaded.
 struct OperandExtents {
     int64_t mn, k;
     uint64_t groups;
@@ -52,7 +52,6 @@ TensorMap operand_map(const Bf16Operand& operand, const OperandExtents& extents)
 
 TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config) {
     const int bytes = element_bytes(p.d_dtype);
-    const bool one_output = p.groups.grouping == Grouping::kBatchSum;
     return launch::encode_tile_map({.data = p.d,
                                     .element_bytes = bytes,
                                     .inner = static_cast<uint64_t>(p.n),
@@ -60,7 +59,7 @@ TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config) {
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
                                     .box_inner = static_cast<uint32_t>(store_config(config).columns),
                                     .box_outer = kWgmmaM,
-                                    .groups = one_output ? 0 : map_groups(p.groups, p.d_groups()),
+                                    .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
@@ -83,7 +82,7 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                       .output = {p.d, p.d_row_stride, p.d_group_stride},
                       .c_stride_g = p.c_group_stride};
     if (p.k == 0) return args;
-    args.a = operand_map(p.a, {p.m, p.k, map_groups(p.groups, p.a_groups()), a_box(config, m)});
+    args.a = operand_map(p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
     args.b = operand_map(p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});
     return args;
 }
@@ -105,7 +104,7 @@ void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
         if (!options.compile_only) finish_groups_without_product(p, stream);
         return;
     }
-    ReadyKernel<Bf16GemmConfig> ready = ready_bf16_gemm(p.device.index, shape_of(p));
+    ReadyKernel<Bf16GemmConfig> ready = ready_kernels<Bf16Family>().find_or_make(p.device.index, shape_of(p));
     if (options.compile_only) return;
     const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
     const Bf16GemmArgs args = kernel_args(p, ready);
@@ -128,6 +127,10 @@ void run_bf16_gemm(const Bf16GemmProblem& problem, launch::StreamHandle stream) 
     reference::bf16_gemm(problem);
 }
 
+ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape) {
+    return ready_kernels<Bf16Family>().find_or_make(device, shape);
+}
+
 void bf16_gemm(const Bf16GemmCall& call) {
     run(call);
 }
@@ -138,10 +141,6 @@ void m_grouped_bf16_gemm_contiguous(const ContiguousBf16GemmCall& call) {
 
 void m_grouped_bf16_gemm_masked(const MaskedBf16GemmCall& call) {
     run(call);
-}
-
-ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape) {
-    return ready_kernels<Bf16Family>().find_or_make(device, shape);
 }
 
 void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config) {

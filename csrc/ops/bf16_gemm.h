@@ -17,15 +17,15 @@ using contract::MaskedBf16GemmCall;
 // config compiles.
 void bf16_gemm(const Bf16GemmCall& call);
 
-// The same for m_grouped_bf16_gemm_{nt,nn}_contiguous and m_grouped_bf16_gemm_nt_masked. Which row belongs to which group is
-// read where the tensors live, when the kernel runs.
-void m_grouped_bf16_gemm_contiguous(const ContiguousBf16GemmCall& call);
-void m_grouped_bf16_gemm_masked(const MaskedBf16GemmCall& call);
 // The same from the problem on.
 void run_bf16_gemm(const Bf16GemmProblem& problem, launch::StreamHandle stream);
 
 // Which loaded kernel runs a BF16 GEMM of some extents on a device, and how. Thread-safe.
 ReadyKernel<Bf16GemmConfig> ready_bf16_gemm(int device, const plan::Bf16GemmShape& shape);
+// The same for m_grouped_bf16_gemm_{nt,nn}_contiguous and m_grouped_bf16_gemm_nt_masked. Which row belongs to which group is
+// read where the tensors live, when the kernel runs.
+void m_grouped_bf16_gemm_contiguous(const ContiguousBf16GemmCall& call);
+void m_grouped_bf16_gemm_masked(const MaskedBf16GemmCall& call);
 
 // For tuning: problems of exactly this shape run with `config` from now on, until plans are forgotten.
 void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config);

@@ -34,4 +34,15 @@ void finish_without_product(const Problem& p, launch::StreamHandle stream) {
                     {.data = p.c, .pitch_bytes = p.c_row_stride * element_bytes(p.d_dtype)}, stream);
 }
 
+// The same of each matrix of D that a grouped problem has.
+template <typename Problem>
+void finish_groups_without_product(Problem p, launch::StreamHandle stream) {
+    const int64_t bytes = element_bytes(p.d_dtype), matrices = p.groups.matrices_of_d();
+    for (int64_t i = 0; i < matrices; ++i) {
+        finish_without_product(p, stream);
+        p.d = static_cast<char*>(p.d) + p.d_group_stride * bytes;
+        if (p.has_c()) p.c = static_cast<const char*>(p.c) + p.c_group_stride * bytes;
+    }
+}
+
 }  // namespace deep_gemm::ops

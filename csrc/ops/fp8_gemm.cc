@@ -43,7 +43,7 @@ TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
                                     .box_inner = static_cast<uint32_t>(store_columns(config)),
                                     .box_outer = kWgmmaM,
-                                    .groups = map_groups(p.groups, p.d_groups()),
+                                    .groups = map_groups(p.groups, p.groups.matrices_of_d()),
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
@@ -58,7 +58,7 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     TensorMap a, b;
     if (p.k > 0) {
         a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)),
-                        map_groups(p.groups, p.d_groups()));
+                        map_groups(p.groups, p.groups.matrices_of_a()));
         b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
                         map_groups(p.groups, p.groups.count));
     }
@@ -91,6 +91,7 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
                 p.sfb.granularity_mn == 1 ? ScaleGranularity::kPerRow : ScaleGranularity::kPerBlock,
             .d_dtype = p.d_dtype,
             .has_c = p.has_c(),
+            .c_is_d = p.has_c() && p.c == p.d,
             .head_unit = p.heads.some() ? head_unit_of(p.heads.left, p.heads.right) : 0,
             .groups = group_shape(p.groups)};
 }

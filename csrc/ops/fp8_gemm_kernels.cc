@@ -18,7 +18,7 @@ struct Fp8Family {
     }
     static uint64_t hash(const Shape& s) {
         const uint64_t kinds = static_cast<uint64_t>(s.sfb_granularity) |
-                               static_cast<uint64_t>(s.d_dtype) << 8 | static_cast<uint64_t>(s.has_c) << 16 |
+                               static_cast<uint64_t>(s.d_dtype) << 8 | static_cast<uint64_t>(s.has_c + s.c_is_d) << 16 |
                                static_cast<uint64_t>(s.head_unit) << 24;
         return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds,
                          hash_word(s.groups), static_cast<uint64_t>(s.groups.expected_m)});

@@ -4,7 +4,6 @@
 
 #include <deep_gemm/base/kernel_args.h>
 
-#include "ops/device_problem.h"
 #include "plan/group_shape.h"
 #include "problem/groups.h"
 
@@ -15,17 +14,6 @@ namespace deep_gemm::ops {
 template <typename Problem>
 bool has_no_product(const Problem& p) {
     return !has_entry_per_group(p.groups.grouping) && (p.k == 0 || p.groups.count == 0);
-}
-
-// D of a problem without a product is C or zeros: of a group after the other where each has one.
-template <typename Problem>
-void finish_groups_without_product(Problem p, launch::StreamHandle stream) {
-    const int64_t bytes = element_bytes(p.d_dtype);
-    for (int64_t i = 0; i < p.d_groups(); ++i) {
-        finish_without_product(p, stream);
-        p.d = static_cast<char*>(p.d) + p.d_group_stride * bytes;
-        if (p.has_c()) p.c = static_cast<const char*>(p.c) + p.c_group_stride * bytes;
-    }
 }
 
 // Maps have three dimensions where there are groups: `matrices` of them; A and D of contiguous and psum

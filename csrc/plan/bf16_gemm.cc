@@ -109,7 +109,7 @@ struct Clusters {
     int slots;  // that run at once
 };
 
-// Batches that each D sums.
+// Batches that one D sums.
 int64_t summed_batches(const Bf16GemmShape& shape) {
     return shape.groups.grouping == Grouping::kBatchSum ? shape.groups.count : 1;
 }
@@ -134,7 +134,7 @@ Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Arch
     const GroupRows group = group_rows(shape.m, shape.groups);
     Raster raster = pick_raster({rows_under_tiles(c.block_m, shape), int64_t(c.block_m) * c.cluster_m, row_bytes},
                                 {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
-    raster.operand_bytes *= double(group.count / summed_batches(shape));
+    raster.operand_bytes *= double(group.count);
     return raster;
 }
 

@@ -16,7 +16,7 @@ namespace deep_gemm::plan {
 
 // What of a problem may choose a config: never an address or a stride.
 struct Bf16GemmShape {
-    int64_t m, n, k;  // m: of one group for kMasked, kBatched; k: of one for kKGrouped
+    int64_t m, n, k;  // m: of one group where each has an output; k: of one group for kKGrouped and kBatchSum
     Major a_major, b_major;
     Dtype d_dtype;
     bool has_c;

@@ -12,8 +12,10 @@ namespace {
 
 constexpr int kMinStages = 2;
 constexpr int kMaxStages = 32;
-constexpr int kEnoughStages = 6;            // beyond, staging D at once is worth more than another stage
-constexpr int kLeanStoreBoxes = 2;          // one is filled while the other is read
+constexpr int kMinDeepStages = 3;
+constexpr int kLeanStoreBoxes = 2;    // one is filled while the other is read
+constexpr int kEnoughCycles = 2048;   // of products in the pipeline; more of D staged at once is worth more than another stage
+constexpr int kMacPerCycle = 4096;    // of an SM
 constexpr int kSwizzleRows = 8;             // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: seen in compiled kernels
 constexpr int kOtherRegistersOfThree = 32;  // under the 160 of three warpgroups: 192x128 compiles clean
@@ -61,15 +63,19 @@ int boxes_of(const Fp8GemmConfig& c) {
     return c.block_n / store_columns(c) * (c.block_m / kWgmmaM / c.num_math_warpgroups);
 }
 
-// All of D is staged at once, or two boxes of it where that makes a short pipeline deeper.
+bool is_deep(const Fp8GemmConfig& c) {
+    const int stage_cycles = c.block_m * c.block_n * c.k_blocks * kBlockK / kMacPerCycle;
+    return c.num_stages >= kMinDeepStages && c.num_stages * stage_cycles >= kEnoughCycles;
+}
+
+// As much of D is staged at once as leaves a deep pipeline; two boxes of it, if none does.
 void fill_shared_memory(Fp8GemmConfig& c, const ArchSpec& arch) {
     c.store_boxes = boxes_of(c);
     c.num_stages = deepest_pipeline(c, arch);
-    if (c.num_stages * c.k_blocks >= kEnoughStages) return;
-    Fp8GemmConfig lean = c;
-    lean.store_boxes = std::min(c.store_boxes, kLeanStoreBoxes);
-    lean.num_stages = deepest_pipeline(lean, arch);
-    if (lean.num_stages > c.num_stages) c = lean;
+    while (c.store_boxes > kLeanStoreBoxes && !is_deep(c)) {
+        c.store_boxes = std::max((c.store_boxes + 1) / 2, kLeanStoreBoxes);
+        c.num_stages = deepest_pipeline(c, arch);
+    }
 }
 
 const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -94,6 +100,11 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
 }
 
 }  // namespace
+
+void set_edge(Fp8GemmConfig& c, const Fp8GemmShape& shape) {
+    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
+    c.c_is_d = shape.has_c && shape.c_is_d && shape.d_dtype == Dtype::kF32 && !c.ragged_n;
+}
 
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
@@ -122,7 +133,7 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
     c.head_unit = shape.head_unit;
-    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
+    set_edge(c, shape);
     for (const TileRow& tile : space.tiles) {
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;

@@ -138,7 +138,7 @@ std::string describe(const Fp8GemmConfig& c) {
         "d={}{}{}{}{}{}",
         c.block_m, c.block_n, kBlockK, c.num_stages, c.num_math_warpgroups, c.num_accumulators, c.n_parts,
         c.k_blocks, c.store_boxes, c.cluster_m, c.cluster_n, text_of(c.sfb_granularity), text_of(c.d_dtype),
-        c.has_c ? " +c" : "", c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "",
+        c.c_is_d ? " +=" : c.has_c ? " +c" : "", c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "",
         c.head_unit != 0 ? fmt::format(" heads={}", c.head_unit) : "");
 }
 

@@ -97,7 +97,7 @@ double drawn_rows(const CostConstants& cost, const Fp8GemmConfig& c, const Tilin
 double epilogue_cycles(const CostConstants& cost, const Fp8GemmConfig& c) {
     const double row_groups = double(c.block_m) / kWgmmaM / c.num_math_warpgroups;
     const double boxes = row_groups * (c.block_n / store_columns(c));
-    const double per_column = cost.epilogue_per_column + (c.has_c ? cost.c_per_column : 0);
+    const double per_column = cost.epilogue_per_column + (c.has_c && !c.c_is_d ? cost.c_per_column : 0);
     return cost.tile_fixed + std::max(0.0, boxes - c.store_boxes) * cost.store_wait +
            row_groups * c.block_n * per_column * d_element_bytes(c) / 2;
 }

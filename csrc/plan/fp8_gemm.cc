@@ -111,7 +111,7 @@ Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch) 
 
 Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
-    config.ragged_n = is_ragged(shape.n, shape.d_dtype);
+    set_edge(config, shape);
     const Fp8GemmKernel& kernel = kernel_for(shape.sfb_granularity, shape.d_dtype, arch);
     const bool same_problem = config.sfb_granularity == shape.sfb_granularity &&
                               config.d_dtype == shape.d_dtype && config.has_c == shape.has_c &&

@@ -20,6 +20,7 @@ struct Fp8GemmShape {
     ScaleGranularity sfb_granularity;
     Dtype d_dtype;
     bool has_c;
+    bool c_is_d = false;  // of problems with C: it is D itself
     int head_unit = 0;  // D skips the middle of heads (interface.h); 0: it has none
     GroupShape groups{};
     bool operator==(const Fp8GemmShape&) const = default;
@@ -53,7 +54,7 @@ Fp8GemmPlan plan_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 Fp8GemmChoice explain_fp8_gemm(const Fp8GemmShape& shape, const ArchSpec& arch);
 
 // The plan that runs a given config on `shape` (grid, cluster, threads, shared memory), without scoring it
-// against others. Whether N is ragged is for the shape to say.
+// against others. Whether N is ragged, and C is D, is for the shape to say.
 Fp8GemmPlan plan_with_config(Fp8GemmConfig config, const Fp8GemmShape& shape, const ArchSpec& arch);
 
 // The configs that plans over m in [m_min, m_max] use.

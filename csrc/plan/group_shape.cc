@@ -26,9 +26,9 @@ int64_t planning_m(int64_t m) {
 }
 
 int64_t planning_k(int64_t k, int64_t count) {
-    constexpr int64_t kShort = 1024;
+    constexpr int64_t kShort = 1024, kStep = 128;
     const int64_t mean = ceil_div(k, max_of<int64_t>(count, 1));
-    return align_up<int64_t>(max_of<int64_t>(mean, 1), mean <= kShort ? kBlockK : kShort);
+    return align_up<int64_t>(max_of<int64_t>(mean, 1), mean <= kShort ? kStep : kShort);
 }
 
 GroupRows group_rows(int64_t m, const GroupShape& groups) {
@@ -47,9 +47,10 @@ GroupRows group_rows(int64_t m, const GroupShape& groups) {
             // Nobody knows: all rows are wanted.
             return {groups.expected_m == 0 ? m : std::min(planning_m(groups.expected_m), m), groups.count};
         case Grouping::kBatched:
-        case Grouping::kBatchSum:
         case Grouping::kKGrouped:
             return {m, groups.count};
+        case Grouping::kBatchSum:
+            break;
     }
     return {m, 1};
 }

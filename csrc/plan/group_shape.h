@@ -16,15 +16,14 @@ struct GroupShape {
     bool operator==(const GroupShape&) const = default;
 };
 
+// The K that stands for the mean of `count` groups, `k` in all (kKGrouped): sizes change with every call, plans need not.
+int64_t planning_k(int64_t k, int64_t count);
+
 // The M that stands for `m` in every estimate, so that a choice can only change between two of them: a
 // multiple of 8 up to one wgmma tile, of 64 beyond.
 int64_t planning_m(int64_t m);
 
-// The K that stands for the mean of `count` groups, `k` in all (kKGrouped): sizes change with every call, plans
-// need not.
-int64_t planning_k(int64_t k, int64_t count);
-
-// A problem of `m` rows (of one group for kMasked) as estimates see it: `count` matrices of B, each
+// A problem of `m` rows (of one group where each has an output) as estimates see it: `count` matrices of B, each
 // multiplied with `rows` rows of A. Dense: one.
 struct GroupRows {
     int64_t rows, count;

@@ -9,21 +9,13 @@ namespace {
 
 // block_m, math warpgroups, step and limit of block_n, its step in plans, registers of a math thread
 // (setmaxnreg). 256 rows are for the widest tile alone: its use is to draw least from L2.
-constexpr TileRow kSm90BlockTiles[] = {
+constexpr TileRow kSm90Tiles[] = {
     {64, 1, 8, 256, 16, 248},
     {128, 2, 8, 192, 16, 232},
     {192, 3, 8, 192, 16, 160},
     {256, 2, 8, 128, 128, 232},
 };
-constexpr const char* kTallSpills = "the factors of columns do not fit the registers beside so many sums";
-constexpr TileRow kSm90RowTiles[] = {
-    {64, 1, 8, 256, 16, 248},
-    {128, 2, 8, 192, 16, 232},
-    {192, 3, 8, 192, 16, 160},
-    {256, 2, 8, 128, 128, 232, kTallSpills},
-};
-constexpr const char* kSquareCluster = "clusters that share both operands leave SMs idle and were seldom faster";
-constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4, 64}, {2, 2, 256, kSquareCluster}};
+constexpr ClusterRow kSm90Clusters[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4, 64}, {2, 2, 64}};
 // Accumulators, parts, K blocks, and the widths for which `scripts/compile_all.py --every-candidate` saw them
 // compile well.
 constexpr const char* kPartsSerialised = "the compiler orders these wgmmas one after another";
@@ -49,8 +41,8 @@ constexpr GroupingRow kSm90RowGroupings[] = {{Grouping::kDense, 2, false},
                                              {Grouping::kPsum, 1, false},
                                              {Grouping::kBatched, 2, false},
                                              {Grouping::kKGrouped, 2, false}};
-constexpr CandidateSpace kSm90BlockSpace{kSm90BlockTiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
-constexpr CandidateSpace kSm90RowSpace{kSm90RowTiles, kSm90Clusters, kSm90RowProducts, kSm90RowGroupings};
+constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
+constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts, kSm90RowGroupings};
 
 constexpr Fp8GemmKernel kKernels[] = {
     {9,

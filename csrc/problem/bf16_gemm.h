@@ -1,4 +1,4 @@
-// A BF16 GEMM, dense, grouped along M or over batches, that has passed the contract: if it exists, it is valid.
+// A BF16 GEMM, dense or over groups, that has passed the contract: if it exists, it is valid.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Bf16Operand {
 
 // D = C + A @ B^T. `c == nullptr`: no C. `c == d`: in place (same strides).
 struct Bf16GemmProblem {
-    int64_t m = 0, n = 0, k = 0;  // of one group where each has a matrix of A
-    Groups groups;                // any but kKGrouped, which is a problem of its own: k_grouped_gemm.h
+    int64_t m = 0, n = 0, k = 0;  // m: of one group for kMasked and kBatched
+    Groups groups;
     Device device;
     Bf16Operand a, b;
     Dtype d_dtype = Dtype::kBf16;  // kBf16 or kF32
@@ -35,12 +35,8 @@ struct Bf16GemmProblem {
     int64_t c_group_stride = 0;  // elements, kBatched only
 
     bool has_c() const { return c != nullptr; }
-    // Matrices of D, and of A.
-    int64_t d_groups() const { return has_output_per_group(groups.grouping) ? groups.count : 1; }
-    int64_t a_groups() const { return groups.grouping == Grouping::kBatchSum ? groups.count : d_groups(); }
     bool empty_output() const {
-        const bool needs_groups = has_entry_per_group(groups.grouping) || has_output_per_group(groups.grouping);
-        return m == 0 || n == 0 || (groups.count == 0 && needs_groups);
+        return m == 0 || n == 0 || groups.no_rows();
     }
     bool operator==(const Bf16GemmProblem&) const = default;
 };

@@ -61,11 +61,8 @@ struct Fp8GemmProblem {
     int64_t c_group_stride = 0;  // elements, kBatched only
 
     bool has_c() const { return c != nullptr; }
-    // Matrices of D, and of A.
-    int64_t d_groups() const { return has_output_per_group(groups.grouping) ? groups.count : 1; }
     bool empty_output() const {
-        const bool needs_groups = has_entry_per_group(groups.grouping) || has_output_per_group(groups.grouping);
-        return m == 0 || n == 0 || (groups.count == 0 && needs_groups);
+        return m == 0 || n == 0 || groups.no_rows();
     }
     bool operator==(const Fp8GemmProblem&) const = default;
 };

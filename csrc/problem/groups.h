@@ -17,6 +17,12 @@ struct Groups {
     int64_t alignment = 0;     // kContiguous, kPsum: groups start at multiples of it
     bool zero_padding = true;  // kPsum: rows between a group's end and the next aligned row become zeros
     bool operator==(const Groups&) const = default;
+
+    // Matrices of A, and of D.
+    int64_t matrices_of_a() const { return has_operand_per_group(grouping) ? count : 1; }
+    int64_t matrices_of_d() const { return has_output_per_group(grouping) ? count : 1; }
+    // Whether D has no rows to write.
+    bool no_rows() const { return count == 0 && (has_entry_per_group(grouping) || has_output_per_group(grouping)); }
 };
 
 }  // namespace deep_gemm

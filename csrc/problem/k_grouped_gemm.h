@@ -25,7 +25,7 @@ struct KGroupedGemmProblem {
     int64_t m = 0, n = 0, k = 0;  // k: of all groups
     int64_t groups = 0;
     const int32_t* sizes = nullptr;  // [groups], each group's K; where `alignment` > 0 its end along K
-    int64_t alignment = 0;           // > 0: groups start at multiples of it, rows of gaps are zeros; kRows alone
+    int64_t alignment = 0;  // > 0: groups start at multiples of it, rows of gaps are zeros; kRows alone
     Device device;
     KLayout layout = KLayout::kMatrices;
     Dtype dtype = Dtype::kF8E4M3;  // of A and B; kF8E4M3 or kBf16

@@ -35,7 +35,7 @@ void row_of_panel(const Bf16GemmProblem& p, int64_t m, int64_t n, const std::vec
     for (int64_t j = 0; j < columns; ++j) store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + sums[j] : sums[j]);
 }
 
-// One D: of a dense problem, of rows of a group, of a batch, or the sum of all.
+// One D: of a dense problem, of a batch, or the sum of all batches.
 void one_output(const Bf16GemmProblem& p) {
     if (p.empty_output()) return;
     const int64_t length = chain_length(p);
@@ -54,6 +54,10 @@ Bf16Operand from_element(Bf16Operand operand, int64_t element) {
     return operand;
 }
 
+const char* from_byte(const void* data, int64_t byte) {
+    return data == nullptr ? nullptr : static_cast<const char*>(data) + byte;
+}
+
 // The dense problem of some rows.
 Bf16GemmProblem problem_of(const Bf16GemmProblem& p, const RowRange& rows) {
     const int64_t d_bytes = p.d_dtype == Dtype::kF32 ? 4 : 2;
@@ -62,8 +66,7 @@ Bf16GemmProblem problem_of(const Bf16GemmProblem& p, const RowRange& rows) {
     part.m = rows.count;
     part.a = from_element(p.a, rows.matrix * p.a.group_stride + p.a.at(rows.first, 0));
     part.d = static_cast<char*>(p.d) + (rows.matrix * p.d_group_stride + rows.first * p.d_row_stride) * d_bytes;
-    if (p.has_c())
-        part.c = static_cast<const char*>(p.c) + (rows.matrix * p.c_group_stride + rows.first * p.c_row_stride) * d_bytes;
+    part.c = from_byte(p.c, (rows.matrix * p.c_group_stride + rows.first * p.c_row_stride) * d_bytes);
     if (rows.group < 0)
         part.k = 0;
     else
@@ -74,7 +77,8 @@ Bf16GemmProblem problem_of(const Bf16GemmProblem& p, const RowRange& rows) {
 }  // namespace
 
 void bf16_gemm(const Bf16GemmProblem& p) {
-    if (p.groups.grouping == Grouping::kDense || p.groups.grouping == Grouping::kBatchSum) return one_output(p);
+    const Grouping grouping = p.groups.grouping;
+    if (grouping == Grouping::kDense || grouping == Grouping::kBatchSum) return one_output(p);
     for (const RowRange& rows : row_ranges(p.groups, p.m)) one_output(problem_of(p, rows));
 }
 

@@ -30,7 +30,8 @@ std::vector<Part> parts_of(const KGroupedGemmProblem& p) {
         const int64_t entry = p.sizes[group], end = p.alignment > 0 ? entry : start + entry;
         const bool fits = entry >= 0 && end <= max_of(p.k, start) && entry % step_of(p) == 0;
         DG_CHECK(fits,
-                 "grouped_layout: expected {} that fit a K of {} and are multiples of {}, got {} for group {}, which starts at {}; check "
+                 "grouped_layout: expected {} that fit a K of {} and are multiples of {}, got {} for group "
+                 "{}, which starts at {}; check "
                  "the layout",
                  p.alignment > 0 ? "ends" : "sizes", p.k, step_of(p), entry, group, start);
         parts.push_back({start, max_of<int64_t>(end - start, 0), factor});
@@ -67,8 +68,8 @@ class Values {
 };
 
 // Columns [n, n + kColumns) of a group's D; `panel` holds B's rows K-first.
-void columns_of_group(const KGroupedGemmProblem& p, const Values& a, const Values& b, const Part& part, int64_t n,
-                      const std::vector<double>& panel) {
+void columns_of_group(const KGroupedGemmProblem& p, const Values& a, const Values& b, const Part& part,
+                      int64_t n, const std::vector<double>& panel) {
     const int64_t columns = min_of(kColumns, p.n - n);
     for (int64_t m = 0; m < p.m; ++m) {
         double total[kColumns] = {};
@@ -81,7 +82,8 @@ void columns_of_group(const KGroupedGemmProblem& p, const Values& a, const Value
             const double scale = a.scale(m, factor);
             for (int64_t j = 0; j < columns; ++j) total[j] += scale * b.scale(n + j, factor) * sums[j];
         }
-        for (int64_t j = 0; j < columns; ++j) store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
+        for (int64_t j = 0; j < columns; ++j)
+            store_d(p, m, n + j, p.has_c() ? load_c(p, m, n + j) + total[j] : total[j]);
     }
 }
 

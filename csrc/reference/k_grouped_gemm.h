@@ -5,8 +5,9 @@
 
 namespace deep_gemm::reference {
 
-// D[g] = C[g] + A[g] @ B[g]^T on host memory: FP64 sums in order of K, of FP8 scaled factor by factor; C is added last; one rounding to
-// FP32, nearest even. A group without K copies C's bits or writes zeros. Throws Error, before D is touched, on sizes that do not fit K.
+// D[g] = C[g] + A[g] @ B[g]^T on host memory: FP64 sums in order of K, of FP8 scaled factor by factor; C is
+// added last; one rounding to FP32, nearest even. A group without K copies C's bits or writes zeros. Throws
+// Error, before D is touched, on sizes that do not fit K.
 void k_grouped_gemm(const KGroupedGemmProblem& problem);
 
 }  // namespace deep_gemm::reference

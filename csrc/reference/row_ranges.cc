@@ -34,9 +34,9 @@ std::vector<RowRange> masked_ranges(const Groups& groups, int64_t m) {
     return ranges;
 }
 
-std::vector<RowRange> batched_ranges(const Groups& groups, int64_t m) {
+std::vector<RowRange> batches(const Groups& groups, int64_t m) {
     std::vector<RowRange> ranges;
-    for (int64_t group = 0; group < groups.count; ++group) ranges.push_back({0, m, group, group});
+    for (int64_t batch = 0; batch < groups.count; ++batch) ranges.push_back({0, m, batch, batch});
     return ranges;
 }
 
@@ -63,17 +63,18 @@ std::vector<RowRange> psum_ranges(const Groups& groups, int64_t m) {
 std::vector<RowRange> row_ranges(const Groups& groups, int64_t m) {
     switch (groups.grouping) {
         case Grouping::kDense:
-        case Grouping::kBatchSum:
-        case Grouping::kKGrouped:
             break;
-        case Grouping::kBatched:
-            return batched_ranges(groups, m);
         case Grouping::kContiguous:
             return contiguous_ranges(groups, m);
         case Grouping::kMasked:
             return masked_ranges(groups, m);
         case Grouping::kPsum:
             return psum_ranges(groups, m);
+        case Grouping::kBatched:
+            return batches(groups, m);
+        case Grouping::kBatchSum:  // one D of several products: bf16_gemm.cc
+        case Grouping::kKGrouped:  // a problem of its own: k_grouped_gemm.h
+            break;
     }
     return {{0, m, 0, 0}};
 }

@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             alignment=arguments.alignment,
             use_psum_layout=arguments.psum,
             head_splits=arguments.head_splits,
+            expr=arguments.expr,
             sm_count=arguments.sms,
             image=arguments.image,
             jobs=arguments.jobs,

@@ -44,6 +44,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--groups", type=int, default=1, help="groups of a grouped operation (default: %(default)s)")
     parser.add_argument("--expected-m", type=integers, default=[0], help="rows expected in a group, for masked ones and --psum")
     parser.add_argument("--alignment", type=int, help="of groups, for contiguous ones (default: what the library has set)")
+    parser.add_argument("--expr", help="expression of einsum and fp8_einsum; --groups counts its batches")
     parser.add_argument("--head-splits", type=recipe, help="left,mid,right of fp8_gemm_nt_skip_head_mid")
     parser.add_argument("--psum", action="store_true", help="for calls with use_psum_layout")
 
@@ -54,5 +55,6 @@ def planning_options(arguments: argparse.Namespace) -> List[Dict[str, Any]]:
     kind = precompile.Kind(arguments.op, arguments.recipe, arguments.out, arguments.accumulate)
     options = precompile.planning_options(target, kind)
     options.update(precompile.head_options(arguments.op, arguments.head_splits))
+    options.update(precompile.expression_options(arguments.op, arguments.expr))
     groups = precompile.Groups(arguments.groups, arguments.expected_m, arguments.alignment, arguments.psum)
     return [{**options, **group} for group in groups.planning(arguments.op)]

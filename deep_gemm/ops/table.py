@@ -228,7 +228,11 @@ def legacy() -> list[Op]:
         "a_fused_k_grouped_bf16_gemm_tn_contiguous_tl": fused_k,
         "b_fused_k_grouped_bf16_gemm_tn_contiguous_tl": fused_k,
     }
-    return [Op(name, args, "BF16 grouped GEMM with gathered rows", module="legacy") for name, args in names.items()]
+    runs = {"archs": ("sm_90", "cpu"), "formats": "BF16 x BF16, D in BF16"}
+    summary = "BF16 grouped GEMM of the Triton releases"
+    return [
+        Op(name, args, summary, module="legacy", **({} if "k_grouped" in name else runs)) for name, args in names.items()
+    ]
 
 
 _FAMILIES = (dense_fp8, m_grouped, dense_bf16, logits, k_grouped, other, mega_moe, names_1x, legacy)

@@ -167,6 +167,28 @@ def c_is_read_and_kept() -> None:
         assert_bitwise_equal(apart.c, kept)
 
 
+def compiled_ahead_is_found() -> None:
+    """A call compiles nothing after `compile` for its mean K, whatever its sizes."""
+    for c in ("none", "same"):
+        deep_gemm.compile("k_grouped_fp8_gemm_nt_contiguous", m=232, n=136, k=[256, 2048], out=torch.float32, recipe=(1, 1, 128),
+                          accumulate=c == "same", num_groups=3, image="ptx", jobs=1)  # fmt: skip
+        before = _C.jit_report()["compiled"]
+        for ks in ((256, 128, 256), (2048, 0, 3968)):
+            make_k_grouped(nt(232, 136, ks, c=c)).run()
+        assert _C.jit_report()["compiled"] == before
+
+
+def factors_past_k_are_zeros() -> None:
+    """Stages of several K blocks whose last ones lie past K: what shared memory held there must not matter, nor without groups."""
+    for m, n, k in ((1, 4, 384), (64, 64, 640), (65, 136, 128)):
+        config = _C.plan_fp8_gemm(m, n, k, recipe=(1, 1, 128), d_dtype="f32")["config"]
+        x, y = torch.randn(m, k), torch.randn(n, k)
+        a, b = (deep_gemm.per_token_cast_to_fp8(t, use_ue8m0=False) for t in (x, y))
+        d = torch.full((m, n), float("nan"))
+        deep_gemm.fp8_gemm_nt(a, b, d, recipe=(1, 1, 128))
+        assert float(deep_gemm.calc_diff(d, x.double() @ y.double().t())) < 1e-3, config
+
+
 def fp8_rows_are_refused() -> None:
     case = KGroupedCase("fp8_tn", 32, 48, (128, 256))
     problem = make_k_grouped(case)
@@ -189,7 +211,7 @@ SCENARIOS = {
 }
 for function in (
     bf16_bits_are_exact, configs_give_the_same_bits, two_stages_are_enough, sms_change_no_bit, sizes_of_the_host_change_no_bit,
-    groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, fp8_rows_are_refused,
+    groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, compiled_ahead_is_found, factors_past_k_are_zeros, fp8_rows_are_refused,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

@@ -23,6 +23,11 @@ for m, n, k in ((128, 128, 256), (1, 136, 384), (200, 512, 272)):
     d = torch.empty(m, n, dtype=torch.bfloat16)
     deep_gemm.fp8_gemm_nt(a8, b8, d)
     assert calc_diff(d, a @ b.T) < 1e-3, (m, n, k)
+    c = torch.randn(m, n)
+    sums, in_place = torch.empty(m, n), c.clone()
+    deep_gemm.fp8_gemm_nt(a8, b8, sums, c=c)
+    deep_gemm.fp8_gemm_nt(a8, b8, in_place, c=in_place)
+    assert torch.equal(sums, in_place), "C that is D"
 import ctypes, json, os
 library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
 library.dg_emulator_statistics.restype = ctypes.c_char_p

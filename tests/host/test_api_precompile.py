@@ -62,6 +62,7 @@ def test_a_second_compile_finds_everything(cache):
 
 MASKED = {"op": "m_grouped_fp8_gemm_nt_masked", "num_groups": 8}
 CONTIGUOUS = {"op": "m_grouped_fp8_gemm_nn_contiguous", "num_groups": 8}
+K_GROUPED = {"op": "k_grouped_fp8_gemm_nt_contiguous", "num_groups": 8, "recipe": (1, 1, 128), "out": torch.float32}
 
 
 @pytest.mark.parametrize("hint", [0, 1, 20, 100])
@@ -211,6 +212,11 @@ def test_recipe_output_and_c_choose_other_kernels(cache):
         ({**MASKED, "expected_m": []}, "^expected_m:"),
         ({**MASKED, "out": torch.float32}, "^out: .*bfloat16"),
         ({**MASKED, "accumulate": True}, "^out: .*no c"),
+        ({**K_GROUPED, "out": "bfloat16"}, "^out: .*float32"),
+        ({**K_GROUPED, "recipe": (1, 128, 128)}, "^out: .*recipe"),
+        ({**K_GROUPED, "num_groups": 0}, "^num_groups:"),
+        ({**K_GROUPED, "use_psum_layout": True}, "^use_psum_layout:"),
+        ({**K_GROUPED, "op": "k_grouped_fp8_gemm_tn_contiguous"}, "^op:"),
     ],
 )
 def test_refusals(change, message):

@@ -88,15 +88,26 @@ def test_the_sums_kernel_has_the_name_that_profiles_are_searched_for():
     assert _C.print_bf16_gemm_source(plan["config"])["entry"] == "sm90_bf16_gemm"
 
 
-def test_fp8_kernels_are_compiled_ahead_of_time(monkeypatch, tmp_path):
+def test_kernels_are_compiled_ahead_of_time(monkeypatch, tmp_path):
     monkeypatch.setenv("DG_JIT_CACHE_DIR", str(tmp_path))
     _C.reload_settings()
     try:
-        (kernel,) = deep_gemm.compile("fp8_einsum", m=64, n=128, k=512, num_groups=16, out="float32", accumulate=True, jobs=1)
+        shape = {"m": 64, "n": 128, "k": 512, "num_groups": 16, "jobs": 1}
+        (kernel,) = deep_gemm.compile("fp8_einsum", expr=BHD, out="float32", accumulate=True, **shape)
         assert kernel.text.endswith("batched") and "+c" in kernel.text
+        (kernel,) = deep_gemm.compile("einsum", expr=BHR, **shape)
+        assert kernel.text.endswith("batched") and "b=mn" in kernel.text
+        (kernel,) = deep_gemm.compile("einsum", expr=BMN, out="float32", accumulate=True, **shape)
+        assert kernel.text.endswith("batch_sum") and "bmn_bnk_mn_gemm_impl" in kernel.entry
     finally:
         monkeypatch.undo()
         _C.reload_settings()
+
+
+@pytest.mark.parametrize("op, expr", [("einsum", None), ("einsum", "ij,jk->ik"), ("fp8_einsum", BHR), ("fp8_gemm_nt", BHD)])
+def test_expressions_that_have_no_kernel(op, expr):
+    with pytest.raises(deep_gemm.DeepGemmError, match="^expr: "):
+        deep_gemm.compile(op, m=8, n=8, k=64, expr=expr)
 
 
 def test_opcheck():

@@ -17,7 +17,7 @@ def good_config(**changes):
     config = {
         "sfb_granularity": "per_block", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "head_unit": 0, "block_m": 128,
         "block_n": 128, "num_math_warpgroups": 2, "num_stages": 4, "num_accumulators": 1, "cluster_m": 1,
-        "cluster_n": 1, "n_parts": 1, "k_blocks": 1, "store_boxes": 2, "ragged_n": False,
+        "cluster_n": 1, "n_parts": 1, "k_blocks": 1, "store_boxes": 2, "ragged_n": False, "c_is_d": False,
     }  # fmt: skip
     return {**config, **changes}
 

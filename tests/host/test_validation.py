@@ -5,8 +5,6 @@ import torch
 
 import deep_gemm
 from deep_gemm import _C, validation
-from grouped_bf16_cases import make_grouped_bf16
-from grouped_cases import contiguous, masked, psum
 from validation_cases import BF16, CASES, GOOD, POISON, Call
 
 
@@ -121,23 +119,18 @@ def test_rules_of_bf16_operands(name, layout, rest, words):
         validation.check_call(name, arguments)
 
 
-BF16_LIES = [
-    (contiguous(2, ((0, 100), (1, 50)), 40, 64), 5, 1, "grouped_layout: expected one group, that of row 0, 0, or -1, .* got 1 in row 5"),
-    (masked((0, 5, 3), 64, 40, 64), 1, 65, "masked_m: expected from 0 to 64 rows, got 65 for group 1"),
-    (psum((5, 300, 20), 40, 64), 2, 300, "grouped_layout: expected ends up to .* rows that leave no group before another, got 300 for group 2"),
-]
-
-
 @pytest.mark.usefixtures("validating")
-@pytest.mark.parametrize("case, at, value, message", BF16_LIES, ids=["ids", "counts", "ends"])
-def test_layouts_of_bf16(case, at, value, message):
-    """What the reference finds itself, or would not: an aligned block of two groups."""
-    problem = make_grouped_bf16(case)
-    problem.run()
-    problem.check_random()
-    problem = make_grouped_bf16(case)
-    problem.layout[at] = value
-    before = problem.d.clone()
-    with pytest.raises(deep_gemm.DeepGemmError, match=message):
-        problem.run()
-    assert torch.equal(problem.d.view(torch.int16), before.view(torch.int16))
+@pytest.mark.parametrize("letters", ["nt", "nn"])
+def test_bf16_calls_are_looked_at(letters):
+    a, b, d = torch.ones(128, 8, dtype=BF16), torch.ones(2, 8, 8, dtype=BF16), torch.full((128, 8), POISON, dtype=BF16)
+    ids = torch.zeros(128, dtype=torch.int32)
+    call = getattr(deep_gemm, f"m_grouped_bf16_gemm_{letters}_contiguous")
+    call(a, b, d, ids)
+    d.fill_(POISON)
+    ids[100] = 1
+    with pytest.raises(deep_gemm.DeepGemmError, match="one group, that of row 0, 0, .*got 1 in row 100"):
+        call(a, b, d, ids)
+    assert bool((d == POISON).all())
+    counts = torch.tensor([3, 9], dtype=torch.int32)
+    with pytest.raises(deep_gemm.DeepGemmError, match="masked_m: expected from 0 to 8 rows, got 9 for group 1"):
+        deep_gemm.m_grouped_bf16_gemm_nt_masked(b, b, torch.empty_like(b), counts, 0)

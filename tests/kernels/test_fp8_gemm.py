@@ -72,6 +72,16 @@ def test_empty_problems(m, n, k, c, out, device):
     assert bool(problem.buffer[problem.outside()].isnan().all())
 
 
+@pytest.mark.parametrize("device", ["cpu", ON_GPU])
+@pytest.mark.parametrize("recipe", [(1, 128, 128), PER_ROW], ids=["1d2d", "1d1d"])
+@pytest.mark.parametrize("m, n, k", [(129, 264, 400), (300, 572, 512), (500, 576, 1024)])
+def test_c_that_is_d_gives_the_bits_of_a_separate_c(m, n, k, recipe, device):
+    separate = make_problem(Case(m, n, k, recipe, out=FP32, c="separate"), device)
+    in_place = separate.c.clone()
+    deep_gemm.fp8_gemm_nt(separate.a, separate.b, in_place, c=in_place, recipe=recipe)
+    assert_bitwise_equal(in_place, separate.run(), "C is D")
+
+
 BITS = [Case(7, 576, 512), Case(128, 2112, 7168), Case(500, 576, 1024, PER_ROW, out=FP32, c="same")]
 
 

@@ -77,6 +77,7 @@ struct StoreConfig {
     Grouping grouping;
     bool ragged_n;
     int head_unit = 0;  // 0: the product's columns are D's; else the arguments say how they lie in D (HeadArgs)
+    bool adds = false;  // to what D holds, FP32
 };
 
 DG_HOST_DEVICE constexpr int output_bytes(Dtype dtype) { return dtype == Dtype::kF32 ? 4 : 2; }

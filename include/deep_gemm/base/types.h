@@ -59,12 +59,17 @@ DG_HOST_DEVICE constexpr bool has_entry_per_group(Grouping grouping) {
     return grouping == Grouping::kMasked || grouping == Grouping::kPsum;
 }
 
-// Whether groups divide the rows of A, or have rows of their own there that are wanted or not.
+// Whether a layout divides rows of A among groups: tiles and clusters then stay within one.
 DG_HOST_DEVICE constexpr bool divides_rows(Grouping grouping) {
     return grouping == Grouping::kContiguous || has_entry_per_group(grouping);
 }
 
-// Whether each group has a matrix of its own in D; in A, too, unless groups divide K.
+// Whether each group has a matrix of its own in A.
+DG_HOST_DEVICE constexpr bool has_operand_per_group(Grouping grouping) {
+    return grouping == Grouping::kMasked || grouping == Grouping::kBatched || grouping == Grouping::kBatchSum;
+}
+
+// The same in D.
 DG_HOST_DEVICE constexpr bool has_output_per_group(Grouping grouping) {
     return grouping == Grouping::kMasked || grouping == Grouping::kBatched || grouping == Grouping::kKGrouped;
 }

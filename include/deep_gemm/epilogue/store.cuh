@@ -25,6 +25,36 @@ DG_DEVICE float load_c(const char* row, uint32_t column) {
     return ptx::bf16_low(reinterpret_cast<const uint16_t*>(row)[column]);
 }
 
+// Sums of a group without K: -0, for C + -0 is C to the bit, where C + 0 would lose the sign of a zero.
+template <int kWaves, int kFragment>
+DG_DEVICE void make_neutral(float (&sums)[kWaves][kFragment]) {
+#pragma unroll
+    for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+        for (int i = 0; i < kFragment; ++i) sums[wave][i] = -0.0f;
+}
+
+// Where row `row` of a tile's C starts.
+template <StoreConfig kConfig, typename Args>
+DG_DEVICE const char* row_of_c(const Args& args, const Tile& tile, int64_t row) {
+    int64_t first_element = row * args.c_stride_m;
+    if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
+    return static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
+}
+
+// One warp asks for a tile's C, `kRows` rows of it, to be in L2 by the time it is added: it is read once, all at its end.
+template <StoreConfig kConfig, int kRows, typename Args>
+DG_DEVICE void prefetch_c(const Args& args, const Tile& tile, uint32_t lane) {
+    constexpr uint32_t kBytes = output_bytes(kConfig.dtype);
+    const uint32_t columns = tile.n_idx < args.n ? min_of<uint32_t>(args.n - tile.n_idx, kConfig.block_n) : 0;
+    const uint32_t bytes = columns * kBytes / 16 * 16;
+    if (bytes == 0) return;
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; i += 32)
+        if (tile.m_idx + i + lane < args.m)
+            ptx::prefetch_l2(row_of_c<kConfig>(args, tile, tile.m_idx + i + lane) + tile.n_idx * kBytes, bytes);
+}
+
 // Adds C to this thread's fragment of a wave; `row` is its first row. Past the matrix it
 // re-reads the last row and column: those sums are never stored. Branch-free inside, so that all loads are in flight at once.
 // `Args` has c, c_stride_m and the extents m, n; where groups have a C each, also c_stride_g.
@@ -34,9 +64,7 @@ DG_DEVICE void add_c(const Args& args, float (&sums)[kConfig.block_n / 2], const
     const bool interior = n_idx + kConfig.block_n <= args.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        int64_t first_element = min_of(row + half * 8, args.m - 1) * args.c_stride_m;
-        if constexpr (has_output_per_group(kConfig.grouping)) first_element += tile.group * args.c_stride_g;
-        const char* c_row = static_cast<const char*>(args.c) + first_element * output_bytes(kConfig.dtype);
+        const char* c_row = row_of_c<kConfig>(args, tile, min_of(row + half * 8, args.m - 1));
         float2 c[kConfig.block_n / 8];
         const uint32_t first = n_idx + lane % 4 * 2;
         // One branch around all loads: within the loop the compiler would make it predicates, and hold both sides' addresses.
@@ -143,6 +171,12 @@ DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.
     }
 }
 
+// Where a column of the product lies in D.
+DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
+    const uint32_t head = column / (heads.left + heads.right), within = column - head * (heads.left + heads.right);
+    return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
+}
+
 // Makes a wave's sums what its group wants of D before they are stored: rows of no group become zeros, and a wave of a masked
 // group that TMA may not write whole is stored here. `row` is this thread's first, `wave_row` the wave's.
 template <StoreConfig kConfig, typename Args>
@@ -156,18 +190,13 @@ DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_
         if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM) store_partial_wave<kConfig>(args, sums, tile, row);
 }
 
-// Where a column of the product lies in D.
-DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
-    const uint32_t head = column / (heads.left + heads.right), within = column - head * (heads.left + heads.right);
-    return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
-}
-
-template <Grouping kGrouping>
+template <StoreConfig kConfig>
 DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column, uint32_t row, int32_t group) {
-    if constexpr (kGrouping == Grouping::kDense)
-        ptx::tma_store_2d(d, box, column, row);
+    const int32_t d_group = has_output_per_group(kConfig.grouping) ? group : 0;
+    if constexpr (kConfig.grouping == Grouping::kDense)
+        kConfig.adds ? ptx::tma_add_2d(d, box, column, row) : ptx::tma_store_2d(d, box, column, row);
     else
-        ptx::tma_store_3d(d, box, column, row, has_output_per_group(kGrouping) ? group : 0);
+        kConfig.adds ? ptx::tma_add_3d(d, box, column, row, d_group) : ptx::tma_store_3d(d, box, column, row, d_group);
 }
 
 // Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
@@ -201,7 +230,7 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
         if (!wanted || column >= args.n) continue;
         uint32_t d_column = column;
         if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
-        store_box<kConfig.grouping>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
+        store_box<kConfig>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
     }
     ptx::bulk_commit_group();
 }

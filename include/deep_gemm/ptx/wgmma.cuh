@@ -29,6 +29,27 @@ DG_DEVICE void pin_registers(float (&registers)[kCount]) {
     for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
+// What follows stays behind what is before: the assembler moves shuffles and loads across the products around them, but not
+// across a branch. The branch, on a kernel argument that is never all ones, is not taken.
+DG_DEVICE void keep_order(uint32_t never_all_ones) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred taken;\n\t"
+        "setp.eq.u32 taken, %0, 0xffffffff;\n\t"
+        "@taken nanosleep.u32 0;\n\t"
+        "}" ::"r"(never_all_ones)
+        : "memory");
+}
+
+// The same, once `values` are there. All of them NaNs of all ones would cost a moment.
+template <int kCount>
+DG_DEVICE void keep_order_after(const float (&values)[kCount]) {
+    uint32_t all = __float_as_uint(values[0]);
+#pragma unroll
+    for (int i = 1; i < kCount; ++i) all &= __float_as_uint(values[i]);
+    keep_order(all);
+}
+
 // PTX ISA: Matrix Descriptor Format (wgmma). K-major operand under a 128-byte swizzle: rows of 128 bytes, 8-row atoms of
 // 1024 bytes (the stride byte offset). Only the low word depends on the address, in units of 16 bytes; advancing along K
 // inside the atom adds to it.

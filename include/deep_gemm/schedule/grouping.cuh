@@ -10,39 +10,38 @@
 
 namespace deep_gemm {
 
-// A fresh walk over this CTA's tiles. `kConfig` has grouping and the extents of tiles and clusters; parts of K are counted in
-// steps of kStepOfK. `Args` has m, n, k, raster and groups.
-template <auto kConfig, int kStepOfK, typename Args>
+// A fresh walk over this CTA's tiles. `Config` has grouping and the extents of tiles and clusters; `Args` m,
+// n, k, raster, groups. `kKStep`: of K in a block, which parts of K are made of.
+template <auto kConfig, int kKStep, typename Args>
 DG_DEVICE auto schedule_of(const Args& args, uint32_t cluster_rank) {
     constexpr int kM = kConfig.block_m, kN = kConfig.block_n, kClusterM = kConfig.cluster_m, kClusterN = kConfig.cluster_n;
-    if constexpr (kConfig.grouping == Grouping::kContiguous)
-        return ContiguousSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
-    else if constexpr (kConfig.grouping == Grouping::kMasked)
-        return MaskedSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
-    else if constexpr (kConfig.grouping == Grouping::kPsum)
-        return PsumSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
+    if constexpr (kConfig.grouping == Grouping::kDense || kConfig.grouping == Grouping::kBatchSum)
+        return DenseSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank);
     else if constexpr (kConfig.grouping == Grouping::kBatched)
         return BatchedSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
     else if constexpr (kConfig.grouping == Grouping::kKGrouped)
-        return KGroupedSchedule<kM, kN, kClusterM, kClusterN, kStepOfK>({args.m, args.n, args.k}, args.raster, cluster_rank,
-                                                                        args.groups);
+        return KGroupedSchedule<kM, kN, kClusterM, kClusterN, kKStep>({args.m, args.n, args.k}, args.raster, cluster_rank,
+                                                                      args.groups);
+    else if constexpr (kConfig.grouping == Grouping::kContiguous)
+        return ContiguousSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
+    else if constexpr (kConfig.grouping == Grouping::kMasked)
+        return MaskedSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
     else
-        return DenseSchedule<kM, kN, kClusterM, kClusterN>(args.m, args.n, args.raster, cluster_rank);
+        return PsumSchedule<kM, kN, kClusterN>(args.m, args.n, args.raster, cluster_rank, args.groups);
 }
 
-// Whether there is anything to multiply: padding has no B, and K may be 0 where only the device knows what to zero.
+// Whether there is anything to multiply: padding has no B, and K may be 0 where only the device knows what to
+// zero.
 template <Grouping kGrouping>
 DG_DEVICE bool has_product(const Tile& tile, uint32_t k) {
-    if constexpr (kGrouping == Grouping::kContiguous)
-        return tile.group >= 0;
-    else if constexpr (kGrouping == Grouping::kMasked)
-        return k > 0;
-    else if constexpr (kGrouping == Grouping::kPsum)
-        return k > 0 && tile.m_idx < tile.zero_from;
+    if constexpr (kGrouping == Grouping::kDense || kGrouping == Grouping::kBatched || kGrouping == Grouping::kBatchSum)
+        return true;
     else if constexpr (kGrouping == Grouping::kKGrouped)
         return tile.k > 0;
+    else if constexpr (kGrouping == Grouping::kContiguous)
+        return tile.group >= 0;
     else
-        return true;
+        return k > 0 && (kGrouping == Grouping::kMasked || tile.m_idx < tile.zero_from);
 }
 
 }  // namespace deep_gemm

@@ -33,18 +33,17 @@ struct Box {
 
 // Loads a box to `destination`; with multicast, to the same place of every CTA of `mask`.
 template <Sharing kSharing, Grouping kGrouping>
-DG_DEVICE void load_box(const Box& box, ptx::SmemAddr destination, ptx::SmemAddr barrier, uint16_t mask,
-                        uint64_t policy) {
+DG_DEVICE void load_box(const Box& box, ptx::SmemAddr destination, ptx::SmemAddr barrier, uint16_t mask) {
     if constexpr (kGrouping == Grouping::kDense) {
         if constexpr (kSharing == Sharing::kMulticast)
-            ptx::tma_load_2d_multicast(box.map, destination, barrier, box.inner, box.outer, policy, mask);
+            ptx::tma_load_2d_multicast(box.map, destination, barrier, box.inner, box.outer, mask);
         else
-            ptx::tma_load_2d(box.map, destination, barrier, box.inner, box.outer, policy);
+            ptx::tma_load_2d(box.map, destination, barrier, box.inner, box.outer);
     } else {
         if constexpr (kSharing == Sharing::kMulticast)
-            ptx::tma_load_3d_multicast(box.map, destination, barrier, box.inner, box.outer, box.group, policy, mask);
+            ptx::tma_load_3d_multicast(box.map, destination, barrier, box.inner, box.outer, box.group, mask);
         else
-            ptx::tma_load_3d(box.map, destination, barrier, box.inner, box.outer, box.group, policy);
+            ptx::tma_load_3d(box.map, destination, barrier, box.inner, box.outer, box.group);
     }
 }
 

@@ -90,6 +90,17 @@ void store_bulk(Exec& x, const Instr& i, const BulkCopy& copy, int lane) {
     });
 }
 
+// Without effect; what it asks for must exist all the same.
+Step prefetch_bulk(Exec& x, const Instr& i, LaneMask mask) {
+    for_lanes(mask, [&](int lane) {
+        const uint64_t source = address_of(x, i.operands[0], lane);
+        const auto bytes = uint32_t(x.slot(i.operands[1].slot)[lane]);
+        check_bulk_size(source, bytes);
+        x.launch.memory->check(source, bytes, "bulk prefetch");
+    });
+    return Step::kNext;
+}
+
 Step bulk_copy(Exec& x, const Instr& i, LaneMask mask) {
     const auto& copy = i.as<BulkCopy>();
     for_lanes(mask, [&](int lane) {
@@ -164,10 +175,11 @@ void decode_cp(Decoder& d) {
         return d.set(wait_group);
     }
     if (d.take("prefetch")) {
+        const bool is_tensor = d.has("tensor");
         for (const char* q :
              {"tensor", "1d", "2d", "3d", "4d", "5d", "L2", "global", "tile", "L2::cache_hint"})
             d.take(q);
-        return d.set(nothing);
+        return d.set(is_tensor ? nothing : prefetch_bulk);
     }
     if (d.take("tensor")) return decode_tensor_copy(d, form);
     decode_bulk_copy(d, form);

@@ -13,8 +13,8 @@ inline constexpr int kBf16SpanBytes = 128;
 
 // Everything the compiled kernel depends on. M, N, K, strides and the SM count are run-time arguments.
 struct Bf16GemmConfig {
-    Grouping grouping;        // along M (kContiguous, kMasked, kPsum): A is K-major
-    Major a_major, b_major;
+    Major a_major, b_major;   // grouped along M: A is K-major; along K: both are MN-major
+    Grouping grouping;
     Dtype d_dtype;            // kBf16 or kF32
     bool has_c;               // add C in the epilogue
     int block_m;              // rows of D in a tile: 64 per math warpgroup and wave
@@ -32,11 +32,11 @@ struct Bf16GemmConfig {
 // Calls visit("name", field) for every field, in order.
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
-    auto& [grouping, a_major, b_major, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes, cluster_m,
-           cluster_n, ragged_n] = config;
-    visit("grouping", grouping);
+    auto& [a_major, b_major, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes,
+           cluster_m, cluster_n, ragged_n] = config;
     visit("a_major", a_major);
     visit("b_major", b_major);
+    visit("grouping", grouping);
     visit("d_dtype", d_dtype);
     visit("has_c", has_c);
     visit("block_m", block_m);
@@ -89,19 +89,20 @@ DG_HOST_DEVICE constexpr OperandBox b_box(const Bf16GemmConfig& c) {
     return {kBf16BlockK, b_slices(c).rows};
 }
 
-// Whether maps of A and B have three dimensions, the last being groups; A of kContiguous and kPsum has one for all rows.
-DG_HOST_DEVICE constexpr bool has_operands_per_group(const Bf16GemmConfig& c) {
+// Whether A and B have maps of three dimensions, the last of which is groups.
+DG_HOST_DEVICE constexpr bool has_grouped_maps(const Bf16GemmConfig& c) {
     return c.grouping != Grouping::kDense && c.grouping != Grouping::kKGrouped;
 }
 
-// Maps of D have three dimensions unless there is one D (kDense, kBatchSum).
+// Dense problems use 2-D tensor maps; grouped ones 3-D, the last dimension being groups, where A and D of kContiguous and
+// kPsum have one group that holds all rows. Groups of K are 2-D in A and B, sums of batches in D.
 struct Bf16GemmArgs {
     TensorMap a;  // (K, M[, G]) or (M, K[, G]) BF16, box a_box, 128-byte swizzle
     TensorMap b;  // (K, N[, G]) or (N, K[, G]) BF16, box b_box, 128-byte swizzle
-    TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64[, 1]), 128-byte swizzle
+    TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64), 128-byte swizzle
     const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
     int64_t c_stride_m;
-    uint32_t m, n, k;    // m: of one group for kMasked, kBatched; k: of all groups for kKGrouped, of one else
+    uint32_t m, n, k;    // m: of one group, for kMasked and kBatched; k: of all groups for kKGrouped, of one else
     SliceArgs a_slices;
     RasterArgs raster;
     GroupArgs groups;    // grouped only

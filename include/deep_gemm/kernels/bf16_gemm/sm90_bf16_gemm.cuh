@@ -17,7 +17,7 @@
 // tile, the cluster, the grouping and the problem's other rows: its bits depend on its own row of A and column of B alone.
 // Batches: each has a D (kBatched), or D is their sum (kBatchSum): then the chain goes on from the K of one to that of the next.
 // Groups along K (kKGrouped) are rows of A and B, MN-major both; those of their gaps are zeros, so stages may reach into them.
-// The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, of a group: K >= 0), 16-byte aligned rows.
+// The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, and of a group of kKGrouped: K >= 0), 16-byte aligned rows.
 #pragma once
 
 #include <deep_gemm/epilogue/store.cuh>
@@ -43,13 +43,12 @@ struct Bf16GemmContext {
     using Cursor = PipelineCursor<kConfig.num_stages>;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kBatchSum = kConfig.grouping == Grouping::kBatchSum;
-    static constexpr bool kRowGroups = divides_rows(kConfig.grouping);
 
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
-    static_assert(!kRowGroups || kConfig.cluster_m == 1, "a cluster stays within a group");
-    static_assert(!kRowGroups || kConfig.a_major == Major::kK, "slices of A are of rows");
+    static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(!divides_rows(kConfig.grouping) || kConfig.a_major == Major::kK, "slices of A are of rows");
 
     const Bf16GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
@@ -79,7 +78,7 @@ struct OperandShare {
     SliceArgs slices;  // K-major: rows of a slice, slices; MN-major: boxes of 64 rows, CTAs that divide K
 };
 
-// Where along K a tile is: a row of K, and the group of operands that have groups.
+// Where along K a stage is: a row of K, and the group of operands.
 template <bool kBatchSum>
 struct KPlace {
     uint32_t k_idx;
@@ -92,30 +91,23 @@ struct KPlace {
         k_idx = 0;
         ++group;
     }
-    // The same in an operand of this grouping's A, which may hold the rows of all groups.
-    template <Grouping kGrouping>
-    DG_DEVICE KPlace in_a() const {
-        constexpr bool kOneMatrix = kGrouping == Grouping::kContiguous || kGrouping == Grouping::kPsum;
-        return {k_idx, kOneMatrix ? 0 : group};
-    }
 };
 
 // Loads the share of a stage's K block.
-template <Grouping kMaps, Major kMajor, int kSharers, typename Place>
-DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full,
-                          uint64_t policy) {
+template <Major kMajor, int kSharers, Grouping kMaps, typename Place>
+DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         if (share.rank >= share.slices.count) return;
         const uint32_t first = share.rank * share.slices.rows;
         load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group}, stage + first * kBf16SpanBytes,
-                                  full, share.mask, policy);
+                                  full, share.mask);
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
         for (uint32_t i = 0; i < share.slices.rows; ++i)
             load_box<kSharing, kMaps>({share.map, share.mn_idx + i * kMnBoxColumns, place.k_idx + first_k, place.group},
-                                      stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask, policy);
+                                      stage + i * kBoxBytes + first_k * kBf16SpanBytes, full, share.mask);
     }
 }
 
@@ -128,28 +120,30 @@ DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
-    constexpr Grouping kMaps = has_operands_per_group(kConfig) ? Grouping::kBatched : Grouping::kDense;
+    constexpr Grouping kMaps = has_grouped_maps(kConfig) ? Grouping::kBatched : Grouping::kDense;
+    constexpr bool kBatchSum = Bf16GemmContext<kConfig>::kBatchSum;
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     constexpr SliceArgs kBSlices = b_slices(kConfig);
     const uint32_t stage_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
-    const uint64_t policy = ptx::evict_normal_policy();
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
         const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
         const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
-        KPlace<Bf16GemmContext<kConfig>::kBatchSum> place{ctx.first_k(tile), tile.group};
-        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance(), place.advance(ctx.args.k)) {
+        KPlace<kBatchSum> a_place{ctx.first_k(tile), has_operand_per_group(kConfig.grouping) ? tile.group : 0};
+        KPlace<kBatchSum> b_place{ctx.first_k(tile), tile.group};
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kMaps, kConfig.a_major, kConfig.cluster_n>(a, place.template in_a<kConfig.grouping>(),
-                                                                  ctx.a_stage(cursor.stage), full, policy);
-            load_share<kMaps, kConfig.b_major, kConfig.cluster_m>(b, place, ctx.b_stage(cursor.stage), full, policy);
+            load_share<kConfig.a_major, kConfig.cluster_n, kMaps>(a, a_place, ctx.a_stage(cursor.stage), full);
+            load_share<kConfig.b_major, kConfig.cluster_m, kMaps>(b, b_place, ctx.b_stage(cursor.stage), full);
+            a_place.advance(ctx.args.k);
+            b_place.advance(ctx.args.k);
         }
     }
 }
@@ -250,7 +244,10 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     for (Tile tile; schedule.next(tile);) {
         float sums[Context::kWaves][kConfig.block_n / 2];
         clear_sums(sums);
-        if (ctx.has_product(tile)) multiply_tile<kConfig>(ctx, cursor, tile, sums);
+        if (ctx.has_product(tile))
+            multiply_tile<kConfig>(ctx, cursor, tile, sums);
+        else if constexpr (kConfig.grouping == Grouping::kKGrouped && kConfig.has_c)
+            make_neutral(sums);
         finish_sums<kConfig>(ctx, sums, tile);
         store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
                                           tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);

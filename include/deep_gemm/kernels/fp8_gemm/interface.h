@@ -13,6 +13,7 @@ struct Fp8GemmConfig {
     Grouping grouping;
     Dtype d_dtype;                     // kBf16 or kF32
     bool has_c;                        // add C in the epilogue
+    bool c_is_d;                       // C is D, FP32 and not ragged: TMA adds to it, and nobody reads it
     int head_unit;                     // D skips the middle of heads, whose parts are multiples of it: 8 to 64; 0: no heads
     int block_m;                       // rows of D in a tile: 64 per math warpgroup and wave
     int block_n;                       // columns of D in a tile, a multiple of 8
@@ -33,12 +34,13 @@ struct Fp8GemmConfig {
 // The binding does not compile when a field is missing here.
 template <typename Config, typename Visitor>
 constexpr void visit_fields(Config& config, Visitor&& visit) {
-    auto& [sfb_granularity, grouping, d_dtype, has_c, head_unit, block_m, block_n, num_math_warpgroups, num_stages,
+    auto& [sfb_granularity, grouping, d_dtype, has_c, c_is_d, head_unit, block_m, block_n, num_math_warpgroups, num_stages,
            num_accumulators, n_parts, k_blocks, store_boxes, cluster_m, cluster_n, ragged_n] = config;
     visit("sfb_granularity", sfb_granularity);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
     visit("has_c", has_c);
+    visit("c_is_d", c_is_d);
     visit("head_unit", head_unit);
     visit("block_m", block_m);
     visit("block_n", block_n);
@@ -69,7 +71,7 @@ struct Fp8GemmArgs {
     TensorMap d;  // (N, M[, G]) of d_dtype, box (store_n, 64[, 1]), swizzle 128 bytes; with heads N counts their middles, too
     ScaleArgs sfa;
     ScaleArgs sfb;
-    const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
+    const void* c;       // d_dtype [M, N], row stride c_stride_m elements; read only if has_c and not c_is_d
     int64_t c_stride_m;
     uint32_t m, n, k;    // m: of one group, for kMasked and kBatched; k: of all groups, for kKGrouped
     SliceArgs a_slices;
@@ -117,7 +119,7 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
 }
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c), c.store_boxes, c.grouping, c.ragged_n, c.head_unit};
+    return {c.d_dtype, c.block_n, store_columns(c), c.store_boxes, c.grouping, c.ragged_n, c.head_unit, c.c_is_d};
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.

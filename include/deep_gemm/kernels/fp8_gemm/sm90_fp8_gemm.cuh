@@ -14,7 +14,7 @@
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
 //                                        the maps of each group it comes to
-//   scale    warp 1 of warpgroup W       SFB per row into the stages; idle otherwise
+//   scale    warp 1 of warpgroup W       SFB per row into the stages; kKGrouped: asks for C ahead of the epilogue; idle otherwise
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -40,11 +40,10 @@ struct Slice {
 
 // Loads a slice into a stage; with multicast, into the same place of every CTA of `mask`.
 template <Sharing kSharing, Grouping kGrouping>
-DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint16_t mask,
-                          uint64_t policy) {
+DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr barrier, uint16_t mask) {
     const ptx::SmemAddr destination = stage + slice.first_in_tile * kBlockK;
     const uint32_t row = slice.row + slice.first_in_tile;
-    load_box<kSharing, kGrouping>({slice.map, slice.k_idx, row, slice.group}, destination, barrier, mask, policy);
+    load_box<kSharing, kGrouping>({slice.map, slice.k_idx, row, slice.group}, destination, barrier, mask);
 }
 
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
@@ -56,7 +55,6 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     const SliceArgs a_slices = ctx.args.a_slices;
     const uint32_t stage_bytes = a_slices.rows * a_slices.count * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
-    const uint64_t policy = ptx::evict_normal_policy();
 
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
@@ -72,12 +70,12 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
-                const int32_t a_group = has_output_per_group(kMaps) ? tile.group : 0;
+                const int32_t a_group = has_operand_per_group(kConfig.grouping) ? tile.group : 0;
                 const Slice a{maps.a(), k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 if (rank_n < a_slices.count)
-                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask, policy);
-                load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask, policy);
+                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask);
+                load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask);
             }
         }
     }
@@ -86,7 +84,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 // SFB per row: one warp copies each K block's factors of the tile's columns into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
-    typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
+    using Context = Fp8GemmContext<kConfig>;
+    typename Context::Cursor cursor{ctx.barriers()};
     ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
@@ -94,6 +93,8 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
         copier.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
+            if constexpr (kConfig.has_c && !kConfig.c_is_d && Context::kKGrouped)
+                if (k == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
                     copier.copy(ctx.sfb_stage(cursor.stage, i));
@@ -116,7 +117,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
     for (int wave = 0; wave < Context::kWaves; ++wave) {
         const uint32_t thread_row = tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, wave_row = row + wave * kWgmmaM;
         // Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
-        if constexpr (kConfig.has_c)
+        if constexpr (kConfig.has_c && !kConfig.c_is_d)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
         keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row);
@@ -141,7 +142,10 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     restart();
     for (bool more = true; more;) {
         MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        if (ctx.has_product(tile)) math.run(tile);
+        if (ctx.has_product(tile))
+            math.run(tile);
+        else if constexpr (Fp8GemmContext<kConfig>::kKGrouped && kConfig.has_c)
+            make_neutral(math.sums);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();

@@ -47,14 +47,25 @@ class MathTile {
         float k_block[kKBlocks][kPartN / 2];
     };
     struct StageScales {
+        using Floats = float[sizeof(typename Context::Feed::Scales) / sizeof(float) * kKBlocks];
         typename Context::Feed::Scales k_block[kKBlocks];
+        DG_DEVICE const Floats& all() const { return reinterpret_cast<const Floats&>(k_block); }
     };
 
-    // Starts product `product` of the stage under the cursor.
-    DG_DEVICE void issue(Accumulators& accumulators, int product) {
+    // Low words of the descriptors of a stage.
+    struct Operands {
+        uint32_t a, b;
+    };
+    DG_DEVICE Operands operands() const {
+        return {a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4),
+                b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4)};
+    }
+
+    // Starts product `product` of a stage.
+    DG_DEVICE void issue(Accumulators& accumulators, int product, const Operands& operands) {
         const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
-        const uint32_t a = a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4) + wave * (kWgmmaM * kBlockK >> 4);
-        const uint32_t b = b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4) + part * (kPartN * kBlockK >> 4);
+        const uint32_t a = operands.a + wave * (kWgmmaM * kBlockK >> 4);
+        const uint32_t b = operands.b + part * (kPartN * kBlockK >> 4);
 #pragma unroll
         for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
         ptx::wgmma_fence();
@@ -99,38 +110,51 @@ class MathTile {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
-    // Calls step(k, i) for every stage `k` of K, i being its place among those whose scales are loaded together.
-    template <typename Step>
-    DG_DEVICE void for_each_stage(const Tile& tile, const Step& step) {
-        constexpr int kBatch = Context::kScaleBatch / kKBlocks;
-        const uint32_t num_k = ctx_.num_k_stages(tile);
-#pragma unroll 1
-        for (uint32_t k = 0; k < num_k; k += kBatch) {
-            feed_.turn();
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i)
-                if (k + i < num_k) step(k + i, i);
-        }
-    }
+    static constexpr int kBatch = Context::kScaleBatch / kKBlocks;  // stages whose scales are loaded together
 
-    DG_DEVICE StageScales read_scales(int i) const {
+    DG_DEVICE StageScales read_scales(int i) {
         StageScales scales;
+        if (i == 0) feed_.turn();
 #pragma unroll
         for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(i * kKBlocks + block);
         return scales;
     }
 
-    // One product at a time: the other warpgroups' run while this one is promoted.
+    // One product at a time: the other warpgroups' run while this one is promoted. From its promotion to the next product
+    // there must be as little as can be, so scales and the next stage's addresses are made ready under the first and the last
+    // product of a stage.
     DG_DEVICE void run_one_deep(const Tile& tile) {
-        for_each_stage(tile, [&](uint32_t, int i) {
-            const StageScales scales = read_scales(i);
+        // Left alone, the assembler sinks the scales' shuffles behind the product's wait. With three warpgroups that costs
+        // nothing, and the two branches do.
+        constexpr bool kPinScales = kConfig.num_math_warpgroups == 2;
+        const uint32_t num_k = ctx_.num_k_stages(tile);
+        Operands current = operands();
+        const auto step = [&](int i) {
+            StageScales scales;
             cursor_.consumer_wait();
+            const uint32_t stage = cursor_.stage;
             for_each_product([&](auto product) {
-                issue(accumulators_[0], product.value);
-                retire<0, product.value>(accumulators_[0], scales, cursor_.stage);
+                issue(accumulators_[0], product.value, current);
+                if constexpr (product.value == 0) {
+                    if constexpr (kPinScales) ptx::keep_order(ctx_.args.n);
+                    scales = read_scales(i);
+                    if constexpr (kPinScales) ptx::keep_order_after(scales.all());
+                }
+                if constexpr (product.value == kProducts - 1) {
+                    cursor_.advance();
+                    current = operands();
+                }
+                retire<0, product.value>(accumulators_[0], scales, stage);
             });
-            cursor_.advance();
-        });
+        };
+        // The end of K leaves the loop: were it skipped over, the scales would be merged there, and spilled.
+#pragma unroll 1
+        for (uint32_t k = 0; k < num_k; k += kBatch)
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i) {
+                if (k + i >= num_k) return;
+                step(i);
+            }
     }
 
     // Two products: the next one is already running while this one is promoted.
@@ -142,13 +166,13 @@ class MathTile {
             for (int r = 0; r < kPartN / 2; ++r) accumulators_[1].k_block[i][r] = 0.0f;
         scales_[1] = {};
         stage_ = cursor_.stage;
-        for_each_stage(tile, [&](uint32_t k, int i) {
+        const auto step = [&](uint32_t k, int i) {
             scales_[i % 2] = read_scales(i);
             cursor_.consumer_wait();
             for_each_product([&](auto product) {
                 constexpr int kProduct = product.value;
                 const int slot = (i * kProducts + kProduct) % 2;
-                issue(accumulators_[slot], kProduct);
+                issue(accumulators_[slot], kProduct, operands());
                 if constexpr (kProduct > 0)
                     retire<1, kProduct - 1>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
                 else
@@ -157,8 +181,14 @@ class MathTile {
             });
             stage_ = cursor_.stage;
             cursor_.advance();
-        });
-        if (ctx_.num_k_stages(tile) % 2 == 1)
+        };
+        const uint32_t num_k = ctx_.num_k_stages(tile);
+#pragma unroll 1
+        for (uint32_t k = 0; k < num_k; k += kBatch)
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i)
+                if (k + i < num_k) step(k, i);
+        if (num_k % 2 == 1)
             retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
             retire<0, kProducts - 1>(accumulators_[1], scales_[1], stage_);

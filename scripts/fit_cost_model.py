@@ -28,8 +28,8 @@ from planners import Shape, estimate_parts, shape_of  # noqa: E402
 # Of a row: what the planner chooses for, with what is meant where a column is missing or empty, by family.
 GROUPS = {"num_groups": "1", "expected_m": "0", "alignment": "128"}
 COMMON = {"d_dtype": "bf16", "has_c": "false", "grouping": "dense", **GROUPS}
-DEFAULTS = {"fp8": {"recipe": "1d2d", **COMMON}, "bf16": {"a_major": "k", "b_major": "k", **COMMON}}
-SHAPE_COLUMNS = ("family", "m", "n", "k", "recipe", "a_major", "b_major", *COMMON)
+DEFAULTS = {"fp8": {"recipe": "1d2d", "c_is_d": "false", **COMMON}, "bf16": {"a_major": "k", "b_major": "k", **COMMON}}
+SHAPE_COLUMNS = ("family", "m", "n", "k", "recipe", "c_is_d", "a_major", "b_major", *COMMON)
 # Of a config, what no shape says.
 NUMBERS = {
     "fp8": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "n_parts", "k_blocks", "store_boxes",
@@ -63,9 +63,7 @@ def shape_of_row(row: dict) -> Shape:
     """The shape of a row, defaults filled in."""
     family = row.get("family") or "fp8"
     given = {name: row[name] if row.get(name) not in (None, "") else default for name, default in DEFAULTS[family].items()}
-    given["has_c"] = given["has_c"] in TRUE
-    if family == "fp8":
-        given["c_is_d"] = given["has_c"]  # as it is measured
+    given.update({name: given[name] in TRUE for name in ("has_c", "c_is_d") if name in given})
     if given["grouping"] == "dense":
         given = {name: value for name, value in given.items() if name != "grouping" and name not in GROUPS}
     else:
@@ -83,7 +81,7 @@ def config_of(row: dict, shape: Shape) -> dict:
     if shape.family == "bf16":
         config.update(a_major=options["a_major"], b_major=options["b_major"])
     else:
-        config.update(head_unit=0, c_is_d=False)
+        config.update(head_unit=0, c_is_d=options["c_is_d"] and options["d_dtype"] == "f32")
         config["sfb_granularity"] = "per_block" if options["recipe"] == "1d2d" else "per_row"
     return {**config, **{name: int(given[name]) for name in NUMBERS[shape.family]}}
 

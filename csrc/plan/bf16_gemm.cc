@@ -11,7 +11,7 @@ namespace deep_gemm::plan {
 namespace {
 
 constexpr int kArchMajor = 9;
-constexpr KernelTemplate kKernel{"deep_gemm/kernels/bf16_gemm/sm90_bf16_gemm.cuh", "sm90_bf16_gemm", "sm90_bf16_gemm",
+constexpr KernelTemplate kKernel{"deep_gemm/kernels/bf16_gemm/sm90_bf16_gemm.cuh", "sm90_bf16_gemm", "sm90_bf16_gemm_impl",
                                  "Bf16GemmConfig", "Bf16GemmArgs"};
 constexpr const char* kBatchSumEntry = "sm90_bf16_bmn_bnk_mn_gemm_impl";  // a name that profiles are searched for
 

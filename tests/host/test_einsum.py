@@ -85,7 +85,7 @@ def test_the_sums_kernel_has_the_name_that_profiles_are_searched_for():
     plan = _C.plan_bf16_gemm(128, 384, 128, grouping="batch_sum", num_groups=129)
     assert "bmn_bnk_mn_gemm_impl" in _C.print_bf16_gemm_source(plan["config"])["entry"]
     plan = _C.plan_bf16_gemm(128, 384, 128, grouping="batched", num_groups=129)
-    assert _C.print_bf16_gemm_source(plan["config"])["entry"] == "sm90_bf16_gemm"
+    assert _C.print_bf16_gemm_source(plan["config"])["entry"] == "sm90_bf16_gemm_impl"
 
 
 def test_kernels_are_compiled_ahead_of_time(monkeypatch, tmp_path):

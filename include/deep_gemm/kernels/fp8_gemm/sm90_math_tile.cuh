@@ -112,9 +112,9 @@ class MathTile {
 
     static constexpr int kBatch = Context::kScaleBatch / kKBlocks;  // stages whose scales are loaded together
 
-    DG_DEVICE StageScales read_scales(int i) {
+    // Those of stage i of the current batch.
+    DG_DEVICE StageScales read_scales(int i) const {
         StageScales scales;
-        if (i == 0) feed_.turn();
 #pragma unroll
         for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(i * kKBlocks + block);
         return scales;
@@ -137,6 +137,7 @@ class MathTile {
                 issue(accumulators_[0], product.value, current);
                 if constexpr (product.value == 0) {
                     if constexpr (kPinScales) ptx::keep_order(ctx_.args.n);
+                    if (i == 0) feed_.turn();
                     scales = read_scales(i);
                     if constexpr (kPinScales) ptx::keep_order_after(scales.all());
                 }
@@ -184,10 +185,12 @@ class MathTile {
         };
         const uint32_t num_k = ctx_.num_k_stages(tile);
 #pragma unroll 1
-        for (uint32_t k = 0; k < num_k; k += kBatch)
+        for (uint32_t k = 0; k < num_k; k += kBatch) {
+            feed_.turn();
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
-                if (k + i < num_k) step(k, i);
+                if (k + i < num_k) step(k + i, i);
+        }
         if (num_k % 2 == 1)
             retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else

@@ -13,8 +13,8 @@ struct ArchSpec {
     int usable_sms = 132;         // set_num_sms: decides only the grid
     int smem_per_block = 232448;  // opt-in limit, bytes
     double clock_ghz = 1.98;      // of a short kernel, before the power limit bites
-    double dram_tb_per_s = 4.0;   // a device-to-device copy draws 4.2
-    double l2_tb_per_s = 8.5;     // L2 to SMs at `clock_ghz`, once per cluster: 32 bytes per SM and cycle
+    double dram_tb_per_s = 4.6;   // as the estimates need it: a device-to-device copy draws 4.2
+    double l2_tb_per_s = 13;      // L2 to SMs at `clock_ghz`, once per cluster; requests of neighbouring SMs are merged
     double l2_mb = 50;            // capacity
     double sustained_ghz = 1.8;   // the clock of kernels of 0.1 ms and more, as the estimates need it
     bool operator==(const ArchSpec&) const = default;

@@ -27,7 +27,8 @@ from deep_gemm.testing import calc_diff
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import bench  # noqa: E402
-import bench_grouped  # noqa: E402
+from dense_problems import BYTES_PER_US, FLOP_PER_US, LAUNCH_US  # noqa: E402
+from grouped_problems import spread  # noqa: E402
 
 SHAPES = bench.ROOT / "scripts" / "shapes" / "k_grouped.json"
 STEP = 128
@@ -47,7 +48,7 @@ class Case:
     def sizes(self, generator: torch.Generator) -> List[int]:
         """Each group's K, multiples of 128 around their mean, K in all."""
         mean = self.k // self.groups
-        sizes = [max(1, k // STEP) for k in bench_grouped.spread(mean, self.groups, generator)]
+        sizes = [max(1, k // STEP) for k in spread(mean, self.groups, generator)]
         sizes[-1] += self.k // STEP - sum(sizes)
         if sizes[-1] < 1:  # what was drawn is too much: shared out evenly
             total = self.k // STEP
@@ -56,9 +57,9 @@ class Case:
 
     def floor_us(self) -> float:
         """The time below which no kernel of this shape can go: memory or math, plus a launch."""
-        element, flop = (1, bench.FLOP_PER_US) if self.dtype == "fp8" else (2, bench.FLOP_PER_US / 2)
+        element = 1 if self.dtype == "fp8" else 2
         moved = (self.m + self.n) * self.k * element + 2 * self.groups * self.m * self.n * 4
-        return max(moved / bench.BYTES_PER_US, 2 * self.m * self.n * self.k / flop) + bench.LAUNCH_US
+        return max(moved / BYTES_PER_US, 2 * self.m * self.n * self.k / FLOP_PER_US[self.dtype]) + LAUNCH_US
 
 
 def matrices(x: torch.Tensor, ks: List[int]) -> Tuple[torch.Tensor, torch.Tensor]:
@@ -138,7 +139,7 @@ def main() -> int:
         rows.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)
         torch.cuda.empty_cache()
-    report = json.dumps({**bench.environment(arguments.shapes), "reference": "none", "rows": rows}, indent=2) + "\n"
+    report = json.dumps({**bench.environment(arguments.shapes, "none"), "rows": rows}, indent=2) + "\n"
     if arguments.out:
         arguments.out.write_text(report)
     else:

@@ -100,17 +100,19 @@ def scenario_one_launch_with_the_planned_shape():
         assert happened.last["stream"] == stream_of(0)
 
 
-def scenario_per_row_scales_and_wide_tiles():
-    cases = (
-        masked((3, 0), 4096, 4096, 512, expected_m=3000, recipe=PER_ROW),
-        contiguous(2, ((0, 2048), (1, 2048)), 4096, 512),
+def scenario_clusters_per_row_scales_and_wide_tiles():
+    cases = (  # case, CTAs of a cluster, columns of a tile at least
+        (masked((3, 0), 128, 3072, 1024, expected_m=128, recipe=PER_ROW), 2, 48),
+        (contiguous(2, ((0, 128),), 2048, 1024), 2, 32),
+        (contiguous(2, ((0, 2048), (1, 2048)), 4096, 512), 1, 128),
     )
-    for case in cases:
+    for case, cluster_n, columns in cases:
         host, call = on_device(case)
         with Delta() as happened:
             call.run()
         plan = plan_of(case, host.a.shape[1])
-        assert plan["cluster"] > 1 and plan["config"]["cluster_m"] == 1
+        config = plan["config"]
+        assert (config["cluster_m"], config["cluster_n"]) == (1, cluster_n) and config["block_n"] >= columns, plan["config_text"]
         expect_launch(happened.last, host, plan)
 
 

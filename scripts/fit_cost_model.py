@@ -34,7 +34,7 @@ SHAPE_COLUMNS = ("family", "m", "n", "k", "recipe", "c_is_d", "a_major", "b_majo
 NUMBERS = {
     "fp8": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "n_parts", "k_blocks", "store_boxes",
             "cluster_m", "cluster_n"),
-    "bf16": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "store_boxes", "cluster_m", "cluster_n"),
+    "bf16": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "k_blocks", "store_boxes", "cluster_m", "cluster_n"),
 }  # fmt: skip
 CONFIG_COLUMNS = NUMBERS["fp8"]
 TRUE = (True, 1, "1", "true", "True")
@@ -83,7 +83,7 @@ def config_of(row: dict, shape: Shape) -> dict:
     else:
         config.update(head_unit=0, c_is_d=options["c_is_d"] and options["d_dtype"] == "f32")
         config["sfb_granularity"] = "per_block" if options["recipe"] == "1d2d" else "per_row"
-    return {**config, **{name: int(given[name]) for name in NUMBERS[shape.family]}}
+    return {**config, **{name: int(given.get(name) or 1) for name in NUMBERS[shape.family]}}
 
 
 def evaluate(rows: list[dict], arch: dict) -> dict[Shape, list[Row]]:

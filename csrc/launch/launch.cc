@@ -47,7 +47,6 @@ void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, St
                                    .attrs = attributes.data(),
                                    .numAttrs = count};
     void* parameters[] = {const_cast<void*>(args)};
-    const CurrentContext context(kernel.device());
     const CUresult result = driver().launch_kernel(&config, kernel.function(), parameters, nullptr);
     if (result != CUDA_SUCCESS) [[unlikely]]
         check_driver(

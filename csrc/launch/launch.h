@@ -59,8 +59,7 @@ struct LaunchShape {
     uint32_t smem_bytes = 0;
     bool programmatic_dependent_launch = false;
 };
-// One cuLaunchKernelEx with a single by-value argument struct. The device's primary context is made current
-// if it is not.
+// One cuLaunchKernelEx with a single by-value argument struct, in the context of the caller (CurrentContext).
 void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
 
 // A tile map with 128-byte swizzle, of one matrix or of groups of them: the one encoder of the library. Needs

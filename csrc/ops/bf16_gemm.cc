@@ -106,7 +106,7 @@ void run_on_device(const Bf16GemmProblem& p, launch::StreamHandle stream) {
     }
     ReadyKernel<Bf16GemmConfig> ready = ready_kernels<Bf16Family>().find_or_make(p.device.index, shape_of(p));
     if (options.compile_only) return;
-    const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
+    const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
     const Bf16GemmArgs args = kernel_args(p, ready);
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);

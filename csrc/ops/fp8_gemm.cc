@@ -117,7 +117,7 @@ void run_on_device(const Fp8GemmProblem& problem, launch::StreamHandle stream) {
     }
     ReadyFp8Gemm ready = ready_fp8_gemm(problem.device.index, shape_of(problem));
     if (options.compile_only) return;
-    const launch::CurrentContext context(problem.device.index);  // the driver encodes maps in one, too
+    const launch::CurrentContext context(problem.device.index);  // for the maps as for the launch
     const Fp8GemmArgs args = kernel_args(problem, ready);
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);

@@ -84,7 +84,7 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
     if (options.compile_only) return;
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
-    const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
+    const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
     const Fp8GemmArgs args = {
         .a = matrix_map(p.a, p.m, slices.rows),
         .b = matrix_map(p.b, p.n, static_cast<uint32_t>(config.block_n / config.cluster_m)),
@@ -115,7 +115,7 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     if (options.compile_only) return;
     const Bf16GemmConfig& config = ready.config;
     const auto m = static_cast<uint32_t>(p.m);
-    const launch::CurrentContext context(p.device.index);  // the driver encodes maps in one, too
+    const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
     const Bf16GemmArgs args = {.a = rows_map(p.a, p.m, p.k, a_box(config, m)),
                                .b = rows_map(p.b, p.n, p.k, b_box(config)),
                                .d = output_map(p, store_config(config)),

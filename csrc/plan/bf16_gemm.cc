@@ -24,6 +24,12 @@ struct TileRow {
 constexpr TileRow kTiles[] = {
     {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64, true}, {256, 2, 8, 128, 128}};
 
+// K blocks of a stage, and the widest tiles they are for: what is narrow multiplies faster than it can wait.
+struct StageRow {
+    int k_blocks, block_n_max, block_m_max;
+};
+constexpr StageRow kStageRows[] = {{1, 256, 256}, {2, 128, 64}, {4, 64, 64}};
+
 struct ClusterRow {
     int m, n;
 };
@@ -33,14 +39,18 @@ constexpr int kMinStages = 2, kEnoughStages = 4, kMaxStages = 16;
 constexpr int kLeanStoreBoxes = 2;  // one is filled while the other is read
 constexpr int kSliceRows = 8;       // of a swizzle atom
 
-// Cost, from the architecture's published rates; not yet fitted to measurements.
+// Cost: the first two are the architecture's rates, the others fitted by random search to docs/benchmarks/
+// bf16_gemm_configs_h200.csv (stages of one K block; no shape was held out).
 constexpr double kMacPerCycle = 2048;       // of an SM's tensor cores
 constexpr double kSmemBytesPerCycle = 128;  // that operands are read at
-constexpr double kLoadLatency = 1000;       // cycles from a stage's request to its arrival
-constexpr double kDrawnBytesPerCycle = 36;  // by one SM, what a cluster shares drawn once
-constexpr double kTileCycles = 600;         // start of a tile's pipeline and of its store
-constexpr double kCyclesPerColumn = 4;      // of the epilogue, for 64 rows of BF16
-constexpr double kLaunchUs = 2.5;
+constexpr double kLoadLatency = 2500;       // cycles from a stage's request to its arrival
+constexpr double kDrawnBytesPerCycle = 41;  // by one SM
+constexpr double kMergedAnyway = 0.62;      // of what a cluster shares: L2 merges requests of neighbouring SMs by itself
+constexpr double kWaitCycles = 190;         // of a stage: wait, issue, release
+constexpr double kNarrowBlockCycles = 105;  // the least between two K blocks of a stage
+constexpr double kTileCycles = 200;         // start of a tile's pipeline and of its store
+constexpr double kCyclesPerColumn = 14;     // of the epilogue, for 64 rows of BF16
+constexpr double kLaunchUs = 4.0;
 constexpr double kTie = 0.02;  // estimates nearer than this are not told apart
 
 int boxes_of(const Bf16GemmConfig& c) {
@@ -59,7 +69,7 @@ int deepest_pipeline(Bf16GemmConfig c, const ArchSpec& arch) {
 void fill_shared_memory(Bf16GemmConfig& c, const ArchSpec& arch) {
     c.store_boxes = boxes_of(c);
     c.num_stages = deepest_pipeline(c, arch);
-    if (c.num_stages >= kEnoughStages) return;
+    if (c.num_stages >= kEnoughStages || c.k_blocks > 1) return;
     c.store_boxes = std::min(c.store_boxes, kLeanStoreBoxes);
     c.num_stages = deepest_pipeline(c, arch);
 }
@@ -77,8 +87,13 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
     const bool known_cluster =
         std::any_of(std::begin(kClusters), std::end(kClusters),
                     [&](const ClusterRow& row) { return row.m == c.cluster_m && row.n == c.cluster_n; });
-    if (row_of(c) == nullptr || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
-        return "tile, store boxes or cluster are not in the kernel's table";
+    const bool known_stage = std::any_of(std::begin(kStageRows), std::end(kStageRows), [&](const StageRow& row) {
+        return row.k_blocks == c.k_blocks && c.block_n <= row.block_n_max && c.block_m <= row.block_m_max;
+    });
+    if (row_of(c) == nullptr || !known_stage || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
+        return "tile, K blocks, store boxes or cluster are not in the kernel's table";
+    if (c.k_blocks > 1 && (c.grouping == Grouping::kKGrouped || c.grouping == Grouping::kBatchSum))
+        return "grouping: behind the end of K lie other operands, so a stage holds one K block";
     if (divides_rows(c.grouping) && (c.a_major != Major::kK || c.cluster_m > 1))
         return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)
@@ -140,17 +155,20 @@ Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Arch
 
 // Cycles between two stages of a tile in the steady state.
 double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
-    const double tensor = double(c.block_m) * c.block_n * kBf16BlockK / kMacPerCycle;
+    const double tensor = c.k_blocks * double(c.block_m) * c.block_n * kBf16BlockK / kMacPerCycle;
     const double waves = double(c.block_m) / kWgmmaM;
-    const double smem = waves * (kWgmmaM + c.block_n) * kBf16SpanBytes / kSmemBytesPerCycle;
-    const double drawn = a_rows * kBf16SpanBytes / c.cluster_n + double(smem_plan(c).b_stage) / c.cluster_m;
-    return std::max({tensor, smem, drawn / kDrawnBytesPerCycle, kLoadLatency / std::max(c.num_stages - 1, 1)});
+    const double smem = c.k_blocks * waves * (kWgmmaM + c.block_n) * kBf16SpanBytes / kSmemBytesPerCycle;
+    const auto shared = [](double bytes, int ctas) { return bytes * (kMergedAnyway + (1 - kMergedAnyway) / ctas); };
+    const double drawn =
+        shared(c.k_blocks * a_rows * kBf16SpanBytes, c.cluster_n) + shared(double(smem_plan(c).b_stage), c.cluster_m);
+    return std::max({tensor, smem, drawn / kDrawnBytesPerCycle, kLoadLatency / std::max(c.num_stages - 1, 1),
+                     kWaitCycles + c.k_blocks * kNarrowBlockCycles});
 }
 
 // The longest of what the SMs, L2 and memory need, waves of tiles being whole.
 double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
     const Clusters clusters = clusters_of(c, shape, arch.sm_count, likely_tiles_along_m);
-    const double stages = double(ceil_div<int64_t>(shape.k, kBf16BlockK) * summed_batches(shape));
+    const double stages = double(ceil_div<int64_t>(shape.k, c.k_blocks * kBf16BlockK) * summed_batches(shape));
     const int d_bytes = output_bytes(c.d_dtype);
     const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
     const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
@@ -158,8 +176,9 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const double a_rows = double(std::min<int64_t>(c.block_m, shape.m));
     const double math = waves * (stages * stage_cycles(c, a_rows) + epilogue) / (arch.clock_ghz * 1e3);
 
-    const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;
-    const double drawn = double(clusters.count) * stages * (a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
+    const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;  // of all its K blocks
+    const double drawn =
+        double(clusters.count) * stages * (c.k_blocks * a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
     const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
     const double written = rows_of_d(shape.m, shape.groups) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
     const double dram = (raster_of(c, shape, arch).operand_bytes + written) / (arch.dram_tb_per_s * 1e6);
@@ -215,11 +234,14 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.planned_step; c.block_n <= tile.block_n_max; c.block_n += tile.planned_step) {
-            fill_shared_memory(c, arch);
-            for (const ClusterRow& cluster : kClusters) {
-                c.cluster_m = cluster.m;
-                c.cluster_n = cluster.n;
-                configs.push_back(c);
+            for (const StageRow& stage : kStageRows) {
+                c.k_blocks = stage.k_blocks;
+                fill_shared_memory(c, arch);
+                for (const ClusterRow& cluster : kClusters) {
+                    c.cluster_m = cluster.m;
+                    c.cluster_n = cluster.n;
+                    configs.push_back(c);
+                }
             }
         }
     }
@@ -271,8 +293,8 @@ std::string describe(const Bf16GemmShape& shape) {
 
 std::string describe(const Bf16GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
-    return fmt::format("{}x{}x{} stages={} warpgroups={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m,
-                       c.block_n, kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.store_boxes, c.cluster_m,
+    return fmt::format("{}x{}x{} stages={} warpgroups={} kblocks={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m,
+                       c.block_n, kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.k_blocks, c.store_boxes, c.cluster_m,
                        c.cluster_n, text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
                        c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }

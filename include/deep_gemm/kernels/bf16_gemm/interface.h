@@ -7,7 +7,7 @@
 
 namespace deep_gemm {
 
-inline constexpr int kBf16BlockK = 64;     // of K in a stage: one 128-byte swizzle span
+inline constexpr int kBf16BlockK = 64;     // a block of K: one 128-byte swizzle span
 inline constexpr int kMnBoxColumns = 64;   // of M or N in a box of an MN-major operand: one swizzle span as well
 inline constexpr int kBf16SpanBytes = 128;
 
@@ -21,6 +21,7 @@ struct Bf16GemmConfig {
     int block_n;              // columns of D in a tile, a multiple of 8
     int num_math_warpgroups;  // 1 to 3, stacked along M
     int num_stages;           // depth of the A/B pipeline
+    int k_blocks;             // K blocks of a stage, multiplied under one wait; 1 where K ends inside the operands
     int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
     int cluster_m;            // CTAs of a cluster along M; they share B by multicast
     int cluster_n;            // CTAs of a cluster along N; they share A by multicast
@@ -32,7 +33,7 @@ struct Bf16GemmConfig {
 // Calls visit("name", field) for every field, in order.
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
-    auto& [a_major, b_major, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, store_boxes,
+    auto& [a_major, b_major, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, k_blocks, store_boxes,
            cluster_m, cluster_n, ragged_n] = config;
     visit("a_major", a_major);
     visit("b_major", b_major);
@@ -43,6 +44,7 @@ constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
     visit("block_n", block_n);
     visit("num_math_warpgroups", num_math_warpgroups);
     visit("num_stages", num_stages);
+    visit("k_blocks", k_blocks);
     visit("store_boxes", store_boxes);
     visit("cluster_m", cluster_m);
     visit("cluster_n", cluster_n);
@@ -125,8 +127,8 @@ DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {
     Bf16GemmSmem s{};
     const int b_rows = c.b_major == Major::kMn ? align_up(c.block_n, kMnBoxColumns) : c.block_n;
-    s.a_stage = c.block_m * kBf16SpanBytes;
-    s.b_stage = b_rows * kBf16SpanBytes;
+    s.a_stage = c.k_blocks * c.block_m * kBf16SpanBytes;  // K block after K block
+    s.b_stage = c.k_blocks * b_rows * kBf16SpanBytes;
     s.d = c.num_math_warpgroups * c.store_boxes * kStoreBoxBytes;
     s.a_offset = s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;

@@ -12,7 +12,7 @@
 //   math     warpgroups 0..W-1           wgmma, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
 //
-// A stage holds 64 of K. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
+// A K block is 64 of K, a stage one or several. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
 // K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators, whatever the
 // tile, the cluster, the grouping and the problem's other rows: its bits depend on its own row of A and column of B alone.
 // Batches: each has a D (kBatched), or D is their sum (kBatchSum): then the chain goes on from the K of one to that of the next.
@@ -49,13 +49,14 @@ struct Bf16GemmContext {
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.a_major == Major::kK, "slices of A are of rows");
+    static_assert(kConfig.k_blocks == 1 || (!kKGrouped && !kBatchSum), "stages that K does not fill are filled with zeros");
 
     const Bf16GemmArgs& args;
     ptx::SmemAddr smem;  // 1024-byte aligned
     uint32_t warp, lane, cluster_rank;
 
     DG_DEVICE uint32_t num_k_stages(const Tile& tile) const {
-        const uint32_t stages = ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kBf16BlockK);
+        const uint32_t stages = ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kConfig.k_blocks * kBf16BlockK);
         return kBatchSum ? stages * args.groups.count : stages;
     }
     // Where a tile's part of K starts.
@@ -63,8 +64,10 @@ struct Bf16GemmContext {
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
     DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
     DG_DEVICE auto schedule() const { return schedule_of<kConfig, kBf16BlockK>(args, cluster_rank); }
-    DG_DEVICE ptx::SmemAddr a_stage(uint32_t s) const { return smem + kSmem.a_offset + s * kSmem.a_stage; }
-    DG_DEVICE ptx::SmemAddr b_stage(uint32_t s) const { return smem + kSmem.b_offset + s * kSmem.b_stage; }
+    static constexpr int kABlock = kSmem.a_stage / kConfig.k_blocks, kBBlock = kSmem.b_stage / kConfig.k_blocks;
+    // Where K block `i` of stage `s` lies.
+    DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const { return smem + kSmem.a_offset + s * kSmem.a_stage + i * kABlock; }
+    DG_DEVICE ptx::SmemAddr b_stage(uint32_t s, int i) const { return smem + kSmem.b_offset + s * kSmem.b_stage + i * kBBlock; }
     // This math thread's first row of a wave.
     DG_DEVICE uint32_t row_in_wave() const { return warp % 4 * 16 + lane / 4; }
 };
@@ -78,13 +81,13 @@ struct OperandShare {
     SliceArgs slices;  // K-major: rows of a slice, slices; MN-major: boxes of 64 rows, CTAs that divide K
 };
 
-// Where along K a stage is: a row of K, and the group of operands.
+// Where along K a block is: a row of K, and the group of operands.
 template <bool kBatchSum>
 struct KPlace {
     uint32_t k_idx;
     int32_t group;
 
-    // To the next stage; past the `k` of a batch that is summed, to the next batch.
+    // To the next K block; past the `k` of a batch that is summed, to the next batch.
     DG_DEVICE void advance(uint32_t k) {
         k_idx += kBf16BlockK;
         if (!kBatchSum || k_idx < k) return;
@@ -93,7 +96,7 @@ struct KPlace {
     }
 };
 
-// Loads the share of a stage's K block.
+// Loads the share of a K block.
 template <Major kMajor, int kSharers, Grouping kMaps, typename Place>
 DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
     constexpr Sharing kSharing = sharing_among(kSharers);
@@ -111,7 +114,7 @@ DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::Sm
     }
 }
 
-// Bytes of an operand that land in a stage, all shares together.
+// Bytes of an operand's K block that land in a stage, all shares together.
 template <Major kMajor>
 DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
     return slices.rows * (kMajor == Major::kK ? slices.count : kBf16BlockK) * kBf16SpanBytes;
@@ -125,7 +128,7 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     constexpr SliceArgs kBSlices = b_slices(kConfig);
-    const uint32_t stage_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
+    const uint32_t block_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
@@ -139,11 +142,14 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
             cursor.producer_acquire();
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
-            ptx::mbarrier_arrive_expect_tx(full, stage_bytes);
-            load_share<kConfig.a_major, kConfig.cluster_n, kMaps>(a, a_place, ctx.a_stage(cursor.stage), full);
-            load_share<kConfig.b_major, kConfig.cluster_m, kMaps>(b, b_place, ctx.b_stage(cursor.stage), full);
-            a_place.advance(ctx.args.k);
-            b_place.advance(ctx.args.k);
+            ptx::mbarrier_arrive_expect_tx(full, kConfig.k_blocks * block_bytes);
+#pragma unroll
+            for (int i = 0; i < kConfig.k_blocks; ++i) {
+                load_share<kConfig.a_major, kConfig.cluster_n, kMaps>(a, a_place, ctx.a_stage(cursor.stage, i), full);
+                load_share<kConfig.b_major, kConfig.cluster_m, kMaps>(b, b_place, ctx.b_stage(cursor.stage, i), full);
+                a_place.advance(ctx.args.k);
+                b_place.advance(ctx.args.k);
+            }
         }
     }
 }
@@ -169,16 +175,20 @@ struct OperandDescriptor {
 // All products of one stage, one commit.
 template <Bf16GemmConfig kConfig, int kWaves>
 DG_DEVICE void multiply_stage(float (&sums)[kWaves][kConfig.block_n / 2], uint32_t a_low, uint32_t b_low) {
+    using Context = Bf16GemmContext<kConfig>;
     constexpr uint32_t kWaveStep = kWgmmaM * kBf16SpanBytes >> 4;  // in both majors: 64 rows, or one box
     using A = OperandDescriptor<kConfig.a_major>;
     using B = OperandDescriptor<kConfig.b_major>;
     ptx::wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < kBf16BlockK / 16; ++k)
+    for (int i = 0; i < kConfig.k_blocks; ++i)
 #pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
-            ptx::WgmmaBf16<kConfig.block_n>::template mma<kConfig.a_major, kConfig.b_major>(
-                sums[wave], A::at(a_low + wave * kWaveStep, k), B::at(b_low, k), ptx::Accumulate::kYes);
+        for (int k = 0; k < kBf16BlockK / 16; ++k)
+#pragma unroll
+            for (int wave = 0; wave < kWaves; ++wave)
+                ptx::WgmmaBf16<kConfig.block_n>::template mma<kConfig.a_major, kConfig.b_major>(
+                    sums[wave], A::at(a_low + i * (Context::kABlock >> 4) + wave * kWaveStep, k),
+                    B::at(b_low + i * (Context::kBBlock >> 4), k), ptx::Accumulate::kYes);
     ptx::wgmma_commit();
 }
 
@@ -198,8 +208,8 @@ template <Bf16GemmConfig kConfig, int kWaves>
 DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
                              const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2]) {
     using Context = Bf16GemmContext<kConfig>;
-    const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
-    const uint32_t b_low = OperandDescriptor<kConfig.b_major>::low(ctx.b_stage(0));
+    const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0, 0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
+    const uint32_t b_low = OperandDescriptor<kConfig.b_major>::low(ctx.b_stage(0, 0));
     uint32_t last_stage = cursor.stage;
     const uint32_t num_k = ctx.num_k_stages(tile);
 #pragma unroll 1

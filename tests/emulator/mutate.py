@@ -54,6 +54,8 @@ MUTATIONS = (
     Mutation("TMA stores may begin before the tensor", "async/tma.cc", "if (c.at[d] < 0)", "if (false)"),
     Mutation("halves are rounded twice", "simt/float.cc", "using Type = FFmaToOdd;", "using Type = FFma;"),
     Mutation("neg and abs keep NaNs", "simt/signs.cc", "if (t == T::kF32) return", "return bits; return"),
+    Mutation("neg and abs do not flush", "simt/signs.cc", "i.mode != 0 &&", "false &&"),
+    Mutation("saturation keeps -0", "simt/float.cc", "std::isnan(value) || std::signbit(value) ?", "std::isnan(value) || value < 0 ?"),
     Mutation("complete_tx counts the pitch", "async/tma.cc", "int64_t(walk.rows()) * map.row_data_bytes()", "int64_t(walk.rows()) * map.pitch()"),
     Mutation("multicast only to the own CTA", "async/tma.cc", "if (copy.multicast) ctas = uint16_t(x.slot(i.operands[3].slot)[lane]);", ""),
     Mutation("pair TMA signals the own CTA", "async/tma.cc", "(rank & ~1u) | (barrier_address >> kRankShift & 1)", "rank"),

@@ -164,7 +164,8 @@ double flush(double v) {
 template <class V>
 V finish(V value, uint32_t mode) {
     if (mode & kFtz) value = flush(value);
-    if (mode & kSat) value = std::isnan(value) || value < 0 ? V(0) : value > 1 ? V(1) : value;
+    if (mode & kSat)
+        value = std::isnan(value) || std::signbit(value) ? V(0) : value > 1 ? V(1) : value;  // -0 gives +0 (measured on H200)
     if (mode & kRelu) value = std::isnan(value) ? value : value > 0 ? value : V(0);
     return value;
 }

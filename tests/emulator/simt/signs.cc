@@ -27,16 +27,19 @@ uint64_t with_canonical_nan(uint64_t bits, T t) {
         if ((bits >> shift & 0x7FFF) > infinity) bits = (bits & ~(0xFFFFull << shift)) | 0x7FFFull << shift;
     return bits;
 }
+uint64_t flushed(uint64_t bits, const Instr& i) {  // .ftz: subnormals keep their sign alone (f32: measured on H200)
+    return i.mode != 0 && (bits & 0x7F800000) == 0 ? bits & 0x80000000 : bits;
+}
 Step negate(Exec& x, const Instr& i, LaneMask mask) {
     uint64_t signs;
     sign_bits(i.type, signs);
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = with_canonical_nan(x.slot(i.a)[l] ^ signs, i.type); });
+    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = with_canonical_nan(flushed(x.slot(i.a)[l], i) ^ signs, i.type); });
     return Step::kNext;
 }
 Step absolute(Exec& x, const Instr& i, LaneMask mask) {
     uint64_t signs;
     sign_bits(i.type, signs);
-    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = with_canonical_nan(x.slot(i.a)[l] & ~signs, i.type); });
+    for_lanes(mask, [&](int l) { x.slot(i.d)[l] = with_canonical_nan(flushed(x.slot(i.a)[l], i) & ~signs, i.type); });
     return Step::kNext;
 }
 Step copysign(Exec& x, const Instr& i, LaneMask mask) {  // the sign comes from a
@@ -46,8 +49,10 @@ Step copysign(Exec& x, const Instr& i, LaneMask mask) {  // the sign comes from 
 }
 
 void decode_sign(Decoder& d, Handler handler, std::string_view name) {
-    d.take("ftz");
+    const bool ftz = d.take("ftz");
     const T t = d.instr.type = d.require_type();
+    if (ftz && t != T::kF32) d.refuse(".ftz of a sign is known for f32 alone");
+    d.instr.mode = ftz;
     d.set(is_float(t) ? handler : integer_handler(name, t));
 }
 void decode_neg(Decoder& d) {

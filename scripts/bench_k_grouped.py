@@ -27,7 +27,7 @@ from deep_gemm.testing import calc_diff
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import bench  # noqa: E402
-import bench_grouped  # noqa: E402
+import grouped_problems  # noqa: E402
 
 SHAPES = bench.ROOT / "scripts" / "shapes" / "k_grouped.json"
 STEP = 128
@@ -47,7 +47,7 @@ class Case:
     def sizes(self, generator: torch.Generator) -> List[int]:
         """Each group's K, multiples of 128 around their mean, K in all."""
         mean = self.k // self.groups
-        sizes = [max(1, k // STEP) for k in bench_grouped.spread(mean, self.groups, generator)]
+        sizes = [max(1, k // STEP) for k in grouped_problems.spread(mean, self.groups, generator)]
         sizes[-1] += self.k // STEP - sum(sizes)
         if sizes[-1] < 1:  # what was drawn is too much: shared out evenly
             total = self.k // STEP

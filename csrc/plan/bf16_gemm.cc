@@ -255,7 +255,7 @@ std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const Arch
     std::vector<Bf16GemmPlan> plans;
     for (const Bf16GemmConfig& config : enumerate(shape, arch, tiles))
         if (!idles(config, shape) && why_not(config, shape, arch).empty()) plans.push_back(plan_of(config, shape, arch));
-    DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.function,
+    DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.entry,
              describe(shape), arch.smem_per_block);
     std::stable_sort(plans.begin(), plans.end(),
                      [](const Bf16GemmPlan& a, const Bf16GemmPlan& b) { return a.estimate_us < b.estimate_us; });

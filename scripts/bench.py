@@ -33,7 +33,7 @@ from deep_gemm.cli.timing import kernel_times
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import planners  # noqa: E402
-from bench_readme import update_readme  # noqa: E402
+from bench_readme import PAGE, page, update_readme  # noqa: E402
 from dense_problems import Baseline, Case, contenders, make_operands, read_baseline, read_cases  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,7 +169,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--baseline", type=Path, help="CSV of another library's times and ratios to the same reference")
     parser.add_argument("--jobs", type=int, default=planners.default_jobs(), help="threads that compile (default: %(default)s)")
     parser.add_argument("--out", default="", help="JSON file, - for the terminal (default: docs/benchmarks/<name>.json)")
-    parser.add_argument("--readme", type=Path, nargs="+", help="rewrite README.md's table from these JSON files, and stop")
+    parser.add_argument("--readme", type=Path, nargs="+", help="rewrite the tables of README.md and docs/benchmarks from these JSON files, and stop")
     return parser.parse_args()
 
 
@@ -177,7 +177,9 @@ def main() -> int:
     """Benches, or rewrites the README with --readme."""
     arguments = parse_arguments()
     if arguments.readme:
-        update_readme(ROOT / "README.md", [json.loads(path.read_text()) for path in arguments.readme])
+        reports = [json.loads(path.read_text()) for path in arguments.readme]
+        update_readme(ROOT / "README.md", reports)
+        (ROOT / PAGE).write_text(page(reports))
         return 0
     if not torch.cuda.is_available():
         print("No GPU here: nothing to time. Kernel times need one; `python -m deep_gemm demo` runs on the CPU.")

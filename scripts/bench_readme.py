@@ -1,4 +1,4 @@
-"""The README's benchmark table, made from benchmark JSON and from nothing else."""
+"""The README's benchmark table and the page of all tables, made from benchmark JSON and from nothing else."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+IN_README = "fp8_dense"  # the one report whose rows the README shows; of the others it has the means
+PAGE = Path("docs") / "benchmarks" / "README.md"
 
 
 def shown(row: Dict[str, Any], name: str, decimals: int, unit: str = "") -> str:
@@ -29,8 +31,8 @@ def grouped_cells(row: Dict[str, Any]) -> List[str]:
     return [f"{row['dtype']} {row['layout']} {row['kind']}", rows, f"{row['n']} x {row['k']}", *figures]
 
 
-def table(report: Dict[str, Any]) -> List[str]:
-    """The Markdown of one report: where it comes from, the host time, the rows."""
+def table(report: Dict[str, Any], with_rows: bool = True) -> List[str]:
+    """The Markdown of one report: where it comes from, the host time, the rows, the means."""
     baseline = report.get("baseline", "baseline")
     grouped = "kind" in report["rows"][0]
     if grouped:
@@ -46,18 +48,27 @@ def table(report: Dict[str, Any]) -> List[str]:
     ]
     if "host_us" in report:
         lines.append("Host time of a call: " + ", ".join(f"{name} {value} us" for name, value in report["host_us"].items()) + ".")
-    lines += ["", "| " + " | ".join(head) + " |", "|" + "--|" * len(head)]
-    lines += ["| " + " | ".join((grouped_cells if grouped else dense_cells)(row)) + " |" for row in report["rows"]]
+    if with_rows:
+        lines += ["", "| " + " | ".join(head) + " |", "|" + "--|" * len(head)]
+        lines += ["| " + " | ".join((grouped_cells if grouped else dense_cells)(row)) + " |" for row in report["rows"]]
+    else:
+        lines += ["", f"{len(report['rows'])} rows: [{PAGE}]({PAGE})."]
     means = ", ".join(f"{key}: {value:.2f}x" for key, value in report.get("geomean", {}).items())
     return [*lines, "", *([f"Geometric means of the speed to the vendor: {means}.", ""] if means else [])]
 
 
 def update_readme(readme: Path, reports: List[Dict[str, Any]]) -> None:
-    """Replaces what stands between the markers of `readme` with the tables of `reports`."""
+    """Replaces what stands between the markers of `readme` with the tables of `reports`, rows of IN_README alone."""
     text = readme.read_text()
     before, found_begin, rest = text.partition(BEGIN)
     _, found_end, after = rest.partition(END)
     if not found_begin or not found_end:
         raise ValueError(f"{readme} lacks the markers {BEGIN} and {END}")
-    body = "\n".join(line for report in reports for line in table(report))
+    body = "\n".join(line for report in reports for line in table(report, report["name"] == IN_README))
     readme.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}")
+
+
+def page(reports: List[Dict[str, Any]]) -> str:
+    """The page of all tables with all rows."""
+    body = "\n".join(line for report in reports for line in table(report))
+    return f"# Measured kernel times\n\nMade by `python scripts/bench.py --readme docs/benchmarks/*.json`.\n\n{body}"

@@ -51,7 +51,7 @@ ROW = {
 BF16_ROW = {key: value for key, value in ROW.items() if key not in ("recipe", "vendor_us", "ratio")}
 BF16_ROW.update(op="bf16_gemm_nn", out="float32", accumulate=True)
 REPORT = {
-    "title": "Dense FP8", "device": "A GPU", "driver": "1", "cuda": "13.0", "torch": "2", "date": "today",
+    "name": "fp8_dense", "title": "Dense FP8", "device": "A GPU", "driver": "1", "cuda": "13.0", "torch": "2", "date": "today",
     "reference": "the vendor", "method": "profiler kernel time", "command": "python bench.py", "host_us": {"deep_gemm": 5},
     "geomean": {"1x128x128 bfloat16 M=64": 1.07}, "rows": [ROW, {**ROW, "baseline_ratio": 0.9}, BF16_ROW],
 }  # fmt: skip
@@ -95,6 +95,7 @@ def test_the_committed_table_is_that_of_the_committed_figures(tmp_path):
     copy.write_text(README)
     bench_readme.update_readme(copy, reports)
     assert copy.read_text() == README
+    assert (ROOT / bench_readme.PAGE).read_text() == bench_readme.page(reports)
 
 
 def test_shape_files_hold_the_rows_of_the_contract():

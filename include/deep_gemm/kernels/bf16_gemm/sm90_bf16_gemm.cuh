@@ -1,5 +1,4 @@
-// SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32. Grouped along M, each
-// group of rows has a B of its own.
+// SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32.
 //
 //   global A, B --TMA--> smem stages --wgmma--> FP32 accumulators, over all of K --(+C)--> smem --TMA--> D
 //
@@ -12,9 +11,9 @@
 //   math     warpgroups 0..W-1           wgmma, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
 //
-// A K block is 64 of K, a stage one or several. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN, a row of 128 bytes per
-// K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators, whatever the
-// tile, the cluster, the grouping and the problem's other rows: its bits depend on its own row of A and column of B alone.
+// A K block is 64 of K, a stage one or several. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN,
+// a row of 128 bytes per K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators:
+// its bits depend on its own row of A and column of B alone. Groups along M have a B each.
 // Batches: each has a D (kBatched), or D is their sum (kBatchSum): then the chain goes on from the K of one to that of the next.
 // Groups along K (kKGrouped) are rows of A and B, MN-major both; those of their gaps are zeros, so stages may reach into them.
 // The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, and of a group of kKGrouped: K >= 0), 16-byte aligned rows.
@@ -41,8 +40,7 @@ struct Bf16GemmContext {
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
-    static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
-    static constexpr bool kBatchSum = kConfig.grouping == Grouping::kBatchSum;
+    static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped, kBatchSum = kConfig.grouping == Grouping::kBatchSum;
 
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
@@ -59,8 +57,7 @@ struct Bf16GemmContext {
         const uint32_t stages = ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kConfig.k_blocks * kBf16BlockK);
         return kBatchSum ? stages * args.groups.count : stages;
     }
-    // Where a tile's part of K starts.
-    DG_DEVICE uint32_t first_k(const Tile& tile) const { return kKGrouped ? tile.k_idx : 0; }
+    DG_DEVICE uint32_t first_k(const Tile& tile) const { return kKGrouped ? tile.k_idx : 0; }  // where its part of K starts
     DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
     DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
     DG_DEVICE auto schedule() const { return schedule_of<kConfig, kBf16BlockK>(args, cluster_rank); }

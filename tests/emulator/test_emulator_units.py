@@ -182,11 +182,7 @@ HAND_COMPUTED = [
     ("cvt.rna.tf32.f32 %0, %1;", [0x3F801000], "r", 0x3F802000),
     ("cvt.rna.tf32.f32 %0, %1;", [0xFF812345], "r", 0xFF812000),  # H200: the payload is cut
     ("cvt.sat.f32.f32 %0, %1;", [0x80000000], "r", 0),
-    ("mul.sat.f32 %0, %1, %2;", [1, 0x80000001], "r", 0),  # H200: no -0 (the product underflows to it)
     ("neg.f32 %0, %1;", [0xFF812345], "r", 0x7FFFFFFF),  # H200: an addition
-    ("neg.ftz.f32 %0, %1;", [0x00000003], "r", 0x80000000),
-    ("abs.ftz.f32 %0, %1;", [0x80010001], "r", 0),
-    ("neg.ftz.f32 %0, %1;", [0x00800000], "r", 0x80800000),
     ("abs.f32 %0, %1;", [0x7FC00000], "r", 0x7FFFFFFF),
     ("neg.bf16x2 %0, %1;", [0x7F813F80], "r", 0x7FFFBF80),
     ("fma.rn.bf16x2 %0, %1, %2, %3;", [0x0000D0A0, 0x000066A2, 0x000098EE], "r", 0x0000F7CB),  # a tie, but for the addend
@@ -221,6 +217,10 @@ HAND_COMPUTED = [
     ("{.reg .pred p; setp.neu.f32 p, %1, %2; selp.u32 %0, 1, 0, p;}", [0x7FC00000, 0], "r", 1),
     ("{.reg .pred p; setp.ne.f32 p, %1, %2; selp.u32 %0, 1, 0, p;}", [0x7FC00000, 0], "r", 0),
     ("{.reg .pred p, q; setp.lt.and.s32 p|q, %1, %2, 1; selp.u32 %0, 5, 9, q;}", [1, 2], "r", 9),
+    ("mul.sat.f32 %0, %1, %2;", [1, 0x80000001], "r", 0),  # H200: no -0 (the product underflows to it)
+    ("neg.ftz.f32 %0, %1;", [0x00000003], "r", 0x80000000),
+    ("abs.ftz.f32 %0, %1;", [0x80010001], "r", 0),
+    ("neg.ftz.f32 %0, %1;", [0x00800000], "r", 0x80800000),
 ]
 
 

@@ -23,6 +23,7 @@ struct TileRow {
 };
 constexpr TileRow kTiles[] = {
     {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64, true}, {256, 2, 8, 128, 128}};
+constexpr int kKGroupedBlockNMax = 192;  // 128x224, 128x256 and 64x256 spilled with C
 
 // K blocks of a stage, and the widest tiles they are for: what is narrow multiplies faster than it can wait.
 struct StageRow {
@@ -94,6 +95,9 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
         return "tile, K blocks, store boxes or cluster are not in the kernel's table";
     if (c.k_blocks > 1 && (c.grouping == Grouping::kKGrouped || c.grouping == Grouping::kBatchSum))
         return "grouping: behind the end of K lie other operands, so a stage holds one K block";
+    if (c.grouping == Grouping::kKGrouped && c.block_n > kKGroupedBlockNMax)
+        return fmt::format("registers: {} columns and the walk over groups of K spill, at most {} do not", c.block_n,
+                           kKGroupedBlockNMax);
     if (divides_rows(c.grouping) && (c.a_major != Major::kK || c.cluster_m > 1))
         return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)

@@ -56,3 +56,14 @@ def test_maps_in_the_making_have_room():
 def test_source_names_the_grouping(m, n, groups):
     config = _C.plan_fp8_gemm(m, n, 2048, num_groups=groups, **FP8)["config"]
     assert "Grouping::kKGrouped" in _C.print_fp8_gemm_source(config)["text"]
+
+
+def test_wide_bf16_tiles_that_spill_are_refused():
+    options = {"a_major": "mn", "b_major": "mn", "d_dtype": "f32", "has_c": True, "grouping": "k_grouped", "num_groups": 8}
+    plans = _C.plans_bf16_gemm(4096, 8192, 1024, **options)
+    assert max(plan["config"]["block_n"] for plan in plans) == 192
+    dense = _C.plans_bf16_gemm(4096, 8192, 1024, a_major="mn", b_major="mn", d_dtype="f32", has_c=True)
+    assert max(plan["config"]["block_n"] for plan in dense) == 256
+    wide = {**next(plan["config"] for plan in plans if plan["config"]["block_m"] == 64), "block_n": 256, "num_stages": 2}
+    with pytest.raises(RuntimeError, match="registers: 256 columns and the walk over groups of K spill, at most 192 do not"):
+        _C.plan_bf16_gemm(4096, 8192, 1024, **options, config=wide)

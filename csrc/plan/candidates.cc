@@ -21,7 +21,6 @@ constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: se
 constexpr int kOtherRegistersOfThree = 32;  // under the 160 of three warpgroups: 192x128 compiles clean
 constexpr int kOddBoxRegisters =
     16;  // more where store boxes are no power of two wide: 128x120 spilled without
-constexpr int kHeadRegistersOfBlocks = 12;  // with more K blocks a stage: 192x48 with two accumulators spilled
 constexpr const char* kBetweenWidths = "a width between the planned ones gains little and costs a kernel";
 constexpr const char* kTallInCluster = "tall tiles share enough in clusters of two";
 constexpr const char* kWideUnmeasured = "so wide a tile fills the registers and was not measured";
@@ -109,12 +108,11 @@ void set_edge(Fp8GemmConfig& c, const Fp8GemmShape& shape) {
 
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
-    const int box = store_columns(c);
+    const int box = store_columns(c.block_n, d_element_bytes(c));  // heads narrow the boxes, not the need
     const int other = c.num_math_warpgroups == 3 ? kOtherRegistersOfThree : kOtherRegisters;
     const bool odd_box = (box & (box - 1)) != 0;
-    const bool block_heads = c.head_unit != 0 && c.k_blocks > 1;
     return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators * c.k_blocks,
-            other + (odd_box ? kOddBoxRegisters : 0) + (block_heads ? kHeadRegistersOfBlocks : 0)};
+            other + (odd_box ? kOddBoxRegisters : 0)};
 }
 
 int deepest_pipeline(const Fp8GemmConfig& config, const ArchSpec& arch) {

@@ -58,7 +58,7 @@ def test_feasible_configs_keep_the_hardware_limits(recipe, d_dtype):
         assert plan["threads"] == 128 * (c["num_math_warpgroups"] + 1)
 
 
-def test_heads_take_registers_where_a_stage_holds_k_blocks():
+def test_heads_narrow_store_boxes_and_not_the_registers():
     """192 rows, 2 accumulators and 2 K blocks spilled with heads at 48 columns, and did not at 32."""
     configs = [plan["config"] for plan in feasible(4096, 8192, 7168, recipe="1d2d", head_splits=(128, 64, 64))]
     tall = {c["block_n"] for c in configs if (c["block_m"], c["num_accumulators"], c["k_blocks"]) == (192, 2, 2)}

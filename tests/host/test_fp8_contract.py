@@ -9,6 +9,7 @@ import deep_gemm
 from fp8_bad_calls import BAD_CALLS, GOOD_CALLS
 from fp8_calls import BF16, Call, good_call, poison, still_poisoned
 from fp8_operands import random_fp8
+from refusals import refused_in_words
 
 
 @pytest.mark.parametrize("case", BAD_CALLS, ids=str)
@@ -17,10 +18,8 @@ def test_refused_by_name_and_untouched(case):
     case.spoil(call)
     poison(call.d)
     poison(call.c)
-    with pytest.raises(RuntimeError) as refusal:
+    with refused_in_words(case.words):
         call.run()
-    missing = [word for word in case.words if word not in str(refusal.value)]
-    assert not missing, f"{missing} not in: {refusal.value}"
     assert still_poisoned(call.d) and still_poisoned(call.c)
 
 

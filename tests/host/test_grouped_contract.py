@@ -7,6 +7,7 @@ import grouped_bf16_bad_calls as bf16
 from deep_gemm import _C
 from fp8_calls import BF16, poison, still_poisoned
 from grouped_bad_calls import BAD_GROUPED_CALLS, CAPACITY, GOOD_GROUPED_CALLS, K, G, N, good_contiguous, good_masked
+from refusals import refused_in_words
 
 MAKERS = [good_contiguous, good_masked, bf16.good_contiguous, bf16.good_masked]
 BAD, GOOD = BAD_GROUPED_CALLS + bf16.BAD_GROUPED_CALLS, GOOD_GROUPED_CALLS + bf16.GOOD_GROUPED_CALLS
@@ -23,10 +24,8 @@ def test_refused_by_name_and_untouched(row):
     call = make()
     case.spoil(call)
     poison(call.d)
-    with pytest.raises(RuntimeError) as refusal:
+    with refused_in_words(case.words):
         call.run()
-    missing = [word for word in case.words if word not in str(refusal.value)]
-    assert not missing, f"{missing} not in: {refusal.value}"
     assert still_poisoned(call.d)
 
 

@@ -7,6 +7,7 @@ import deep_gemm
 from deep_gemm import _C
 from fp8_calls import poison, still_poisoned
 from k_grouped_bad_calls import BAD_K_GROUPED_CALLS, GOOD, GOOD_K_GROUPED_CALLS, good_bf16, good_nt, good_tn
+from refusals import refused_in_words
 
 
 def name_of(row) -> str:
@@ -19,10 +20,8 @@ def test_refused_by_name_and_untouched(row):
     call = make()
     case.spoil(call)
     poison(call.d)
-    with pytest.raises(RuntimeError) as refusal:
+    with refused_in_words(case.words):
         call.run()
-    missing = [word for word in case.words if word not in str(refusal.value)]
-    assert not missing, f"{missing} not in: {refusal.value}"
     assert still_poisoned(call.d)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from refusals import refused_in_words
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import deep_gemm
@@ -13,10 +14,8 @@ from skip_head_mid_cases import BAD_CALLS, CASES, SPLITS, HeadCase, HeadProblem,
 @pytest.mark.parametrize("name, spoiled, words", BAD_CALLS, ids=[bad[0] for bad in BAD_CALLS])
 def test_refused_by_name_and_untouched(name, spoiled, words):
     call = {**good_call(), **spoiled}
-    with pytest.raises(deep_gemm.DeepGemmError) as refusal:
+    with refused_in_words(words):
         deep_gemm.fp8_gemm_nt_skip_head_mid(**call)
-    missing = [word for word in words if word not in str(refusal.value)]
-    assert not missing, f"{missing} not in: {refusal.value}"
     assert bool(call["d"].isnan().all())
 
 

@@ -5,6 +5,7 @@ import torch
 
 import deep_gemm
 from deep_gemm import _C, validation
+from refusals import refused_in_words
 from validation_cases import BF16, CASES, GOOD, POISON, Call
 
 
@@ -23,10 +24,8 @@ def validating(monkeypatch):
 def test_every_rule(case):
     call = Call(case.kind, case.letters)
     case.spoil(call)
-    with pytest.raises(deep_gemm.DeepGemmError) as refusal:
+    with refused_in_words(case.words):
         call.run()
-    missing = [word for word in case.words if word not in str(refusal.value)]
-    assert not missing, f"{missing} not in: {refusal.value}"
     assert bool((call.d == POISON).all())
 
 

@@ -6,6 +6,7 @@ import torch
 from deep_gemm.testing import compare
 from fp8_bad_calls import ALIASES, DTYPES, LAYOUTS, RANKS, RECIPES, SHAPES
 from fp8_calls import copied_to, good_call, poison, still_poisoned
+from refusals import refused_in_words
 
 pytestmark = pytest.mark.gpu
 CASES = DTYPES + RANKS + SHAPES + LAYOUTS + RECIPES + ALIASES
@@ -28,10 +29,8 @@ def test_refused_by_name_and_untouched(case):
     call = copied_to(call, "cuda")
     poison(call.d)
     poison(call.c)
-    with pytest.raises(RuntimeError) as refusal:
+    with refused_in_words(case.words):
         call.run()
-    missing = [word for word in case.words if word not in str(refusal.value)]
-    assert not missing, f"{missing} not in: {refusal.value}"
     torch.cuda.synchronize()
     assert still_poisoned(call.d) and still_poisoned(call.c)
 

@@ -129,6 +129,10 @@ class GroupedProblem:
             moved[field.name] = torch.empty(0, dtype=t.dtype, device=device).set_(storage, t.storage_offset(), t.shape, t.stride())
         return dataclasses.replace(self, **moved)
 
+    def poison(self) -> None:
+        """Overwrites D and what lies around it, so that a run that leaves something out shows."""
+        torch.empty(0, dtype=torch.uint8, device=self.d.device).set_(self.d.untyped_storage()).fill_(GUARD)
+
     def run(self, expected_m: int | None = None) -> torch.Tensor:
         """The call; returns D."""
         case = self.case

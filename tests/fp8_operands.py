@@ -59,7 +59,7 @@ def fp64_gemm(a, sfa, b, sfb, dtype, c=None):
     """
     (m, k), n = a.shape, b.shape[0]
     sfb_rows = sfb if sfb.shape[0] == n and n != 1 else sfb.repeat_interleave(GRAN_K, 0)[:n]
-    total = torch.zeros(m, n, dtype=torch.float64)
+    total = torch.zeros(m, n, dtype=torch.float64, device=a.device)
     for block in range(ceil_div(k, GRAN_K)):
         span = slice(block * GRAN_K, min(k, (block + 1) * GRAN_K))
         sums = a[:, span].double() @ b[:, span].double().T

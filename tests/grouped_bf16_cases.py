@@ -33,9 +33,9 @@ class GroupedBf16Problem(GroupedProblem):
         return self.d
 
     def product(self, matrix: int, rows: torch.Tensor, group: int, dtype: torch.dtype) -> torch.Tensor:
-        """What rows of a matrix of D must hold, from FP64."""
-        want = self.a[matrix].cpu()[rows].double() @ self.b[group].cpu().double().t()
-        return want.float().to(dtype)
+        """What rows of a matrix of D must hold, from FP64 on the device of the operands."""
+        want = self.a[matrix][rows.to(self.a.device)].double() @ self.b[group].double().t()
+        return want.float().to(dtype).cpu()
 
     def check_random(self) -> None:
         """`check` of a problem of random operands, and the closeness that one FP32 chain has."""

@@ -150,9 +150,10 @@ class GroupedProblem:
         return self.d
 
     def product(self, matrix: int, rows: torch.Tensor, group: int, dtype: torch.dtype) -> torch.Tensor:
-        """What rows of a matrix of D must hold, from FP64."""
-        a, sfa = self.a[matrix].cpu()[rows], self.sfa[matrix].cpu()[rows]
-        return fp64_gemm(a, sfa, self.b[group].cpu(), self.sfb[group].cpu(), dtype)
+        """What rows of a matrix of D must hold, from FP64 on the device of the operands."""
+        rows = rows.to(self.a.device)
+        a = self.a[matrix].contiguous().view(torch.uint8)[rows].view(FP8)
+        return fp64_gemm(a, self.sfa[matrix][rows], self.b[group], self.sfb[group], dtype).cpu()
 
     def selections(self):
         """(matrix of D, rows of it, group of B or -1) for all rows that the call must write."""

@@ -71,6 +71,8 @@ def expect_launch(launch, host, plan):
         assert launch[name] == plan[name], (name, launch[name], plan[name])
     rows = min(config["block_m"], host.a.shape[1])
     slice_rows = min(rows, ceil_div(ceil_div(rows, config["cluster_n"]), 8) * 8)
+    if case.kind != "contiguous":  # waves that no row needs are not loaded
+        slice_rows = min(slice_rows, 64)
     columns = max(c for c in range(8, 65, 8) if config["block_n"] % c == 0)
     expect_map(launch["a"], host.a, 128, slice_rows)
     expect_map(launch["b"], host.b, 128, config["block_n"])

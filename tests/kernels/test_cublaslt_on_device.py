@@ -1,20 +1,33 @@
-"""The vendor's products on the GPU: exact operands to the bit, in every layout, dtype and form of C."""
+"""The vendor's products on the GPU, in every layout, dtype and form of C: exact sums to the bit where D is FP32. On its way to a
+BF16 D the vendor may round more than once (seen: partial sums, and the product before C is added)."""
 
 import pytest
+import torch
 
-from cublaslt_cases import CASES, FP8_CASES, make_vendor_problem
-from deep_gemm.testing import assert_bitwise_equal
+from cublaslt_cases import CASES, F32, FP8_CASES, make_vendor_problem
+from deep_gemm.testing import assert_bitwise_equal, calc_diff
 
 pytestmark = pytest.mark.gpu
 
 
+def check(problem):
+    """Runs a problem of exact sums; its D against FP64."""
+    left, right = problem.a.double(), problem.b.double()
+    left, right = (left if problem.case.layout[0] == "n" else left.t()), (right if problem.case.layout[1] == "n" else right.t())
+    summands = left.abs() @ right.abs() + (0 if problem.c is None else problem.c.double().abs())
+    got, want = problem.run().contiguous(), problem.expected.to("cuda")
+    if problem.case.dtype == F32:
+        return assert_bitwise_equal(got, want.float(), str(problem.case))
+    error = (got.double() - want).abs()
+    assert bool((error <= summands * 2.0**-7).all()), f"{problem.case}: {float(error.max())}"
+    assert want.numel() == 0 or not want.any() or float(calc_diff(got, want)) < 1e-5, str(problem.case)
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_bf16_operands(case):
-    problem = make_vendor_problem(case, "cuda")
-    assert_bitwise_equal(problem.run().contiguous(), problem.expected.float().to(case.dtype), str(case))
+    check(make_vendor_problem(case, "cuda"))
 
 
 @pytest.mark.parametrize("case", FP8_CASES, ids=str)
 def test_fp8_operands(case):
-    problem = make_vendor_problem(case, "cuda", fp8=True)
-    assert_bitwise_equal(problem.run().contiguous(), problem.expected.float().to(case.dtype), str(case))
+    check(make_vendor_problem(case, "cuda", fp8=True))

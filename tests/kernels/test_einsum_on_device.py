@@ -46,9 +46,13 @@ def test_the_vendors_products(case):
 
 @pytest.mark.parametrize("case", CASES[:12:3] + LARGE_CASES[:3] + LARGE_CASES[3:4] + LARGE_CASES[-2:], ids=str)
 def test_every_run_has_the_same_bits(case):
-    first = Problem(case, "cuda").run().clone()
+    problem = Problem(case, "cuda")
+    buffer = torch.empty(0, dtype=problem.d.dtype, device="cuda").set_(problem.d.untyped_storage())
+    before = buffer.clone()  # poison, or C
+    first = problem.run().clone()
     for _ in range(20):
-        assert_bitwise_equal(Problem(case, "cuda").run(), first, str(case))
+        buffer.copy_(before)
+        assert_bitwise_equal(problem.run(), first, str(case))
 
 
 def test_sm_count_and_pdl_do_not_matter(restored_settings):

@@ -29,12 +29,20 @@ struct GroupArgs {
     uint32_t stored_alignment;  // kPsum: a group is written up to a multiple of it: `alignment`, or 1: no padding
 };
 
-// How the CTAs that share a tile of A divide the load of it. When M is below block_m, only the rows that exist are
-// loaded: rows out of bounds cost as much as real ones.
+// How the CTAs that share a tile of A divide the load of it: the first takes the first slice, and so on round. When M is below
+// block_m, only the rows that exist are loaded: rows out of bounds cost as much as real ones.
 struct SliceArgs {
     uint32_t rows;   // rows of a slice
-    uint32_t count;  // slices that hold rows, at most as many as CTAs share the tile
+    uint32_t count;  // slices that hold rows
 };
+
+// The slices of a tile of `tile_rows` rows among `sharers` CTAs. Where only the device knows how many of them a group wants,
+// none is taller than a wave of wgmma: waves without rows are neither loaded nor multiplied.
+DG_HOST_DEVICE constexpr SliceArgs row_slices(Grouping grouping, uint32_t tile_rows, uint32_t sharers) {
+    uint32_t rows = min_of(tile_rows, align_up<uint32_t>(ceil_div(tile_rows, sharers), 8));  // they start on swizzle atoms
+    if (has_entry_per_group(grouping)) rows = min_of<uint32_t>(rows, kWgmmaM);
+    return {rows, ceil_div(tile_rows, rows)};
+}
 
 // The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
 struct RasterArgs {

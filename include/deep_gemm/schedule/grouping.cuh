@@ -44,4 +44,13 @@ DG_DEVICE bool has_product(const Tile& tile, uint32_t k) {
         return k > 0 && (kGrouping == Grouping::kMasked || tile.m_idx < tile.zero_from);
 }
 
+// Pieces of `rows` rows that hold rows of a tile with a product, of `most` in the tile.
+template <Grouping kGrouping>
+DG_DEVICE uint32_t pieces_with_rows(const Tile& tile, uint32_t rows, uint32_t most) {
+    if constexpr (has_entry_per_group(kGrouping))
+        return min_of(ceil_div(tile.zero_from - tile.m_idx, rows), most);
+    else
+        return most;
+}
+
 }  // namespace deep_gemm

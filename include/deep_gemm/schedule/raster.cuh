@@ -14,7 +14,7 @@ struct TileCoord {
 struct Tile {
     uint32_t m_idx, n_idx;
     uint32_t m_end;      // rows from here on are not this tile's to write
-    uint32_t zero_from;  // kPsum: rows from here on are padding, D is zero there
+    uint32_t zero_from;  // kMasked, kPsum: rows from here on have no product; of kPsum, D is zero there
     int32_t group;       // 0 for dense problems; -1: rows of no group, D is zero there
     uint32_t k_idx, k;   // kKGrouped: the group's part of K, where it starts and how long it is
 };

@@ -70,9 +70,7 @@ DG_HOST_DEVICE constexpr SliceArgs a_slices(const Bf16GemmConfig& c, uint32_t m)
     const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
     if (c.a_major == Major::kMn)
         return {ceil_div<uint32_t>(tile_rows, kMnBoxColumns), static_cast<uint32_t>(c.cluster_n)};
-    const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
-    const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
-    return {rows, ceil_div(tile_rows, rows)};
+    return row_slices(c.grouping, tile_rows, c.cluster_n);
 }
 
 // Of B, whose tile is always loaded whole.

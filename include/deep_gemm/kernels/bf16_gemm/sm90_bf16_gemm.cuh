@@ -98,10 +98,11 @@ template <Major kMajor, int kSharers, Grouping kMaps, typename Place>
 DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
-        if (share.rank >= share.slices.count) return;
-        const uint32_t first = share.rank * share.slices.rows;
-        load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group}, stage + first * kBf16SpanBytes,
-                                  full, share.mask);
+        for (uint32_t slice = share.rank; slice < share.slices.count; slice += kSharers) {
+            const uint32_t first = slice * share.slices.rows;
+            load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group},
+                                      stage + first * kBf16SpanBytes, full, share.mask);
+        }
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
@@ -123,14 +124,15 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     constexpr Grouping kMaps = has_grouped_maps(kConfig) ? Grouping::kBatched : Grouping::kDense;
     constexpr bool kBatchSum = Bf16GemmContext<kConfig>::kBatchSum;
     const bool issuer = ptx::elect_one();
-    const SliceArgs a_slices = ctx.args.a_slices;
     constexpr SliceArgs kBSlices = b_slices(kConfig);
-    const uint32_t block_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
+        SliceArgs a_slices = ctx.args.a_slices;
+        a_slices.count = pieces_with_rows<kConfig.grouping>(tile, a_slices.rows, a_slices.count);
+        const uint32_t block_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
         const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
         const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
         KPlace<kBatchSum> a_place{ctx.first_k(tile), has_operand_per_group(kConfig.grouping) ? tile.group : 0};
@@ -169,8 +171,8 @@ struct OperandDescriptor {
     }
 };
 
-// All products of one stage, one commit.
-template <Bf16GemmConfig kConfig, int kWaves>
+// The products of a stage's first kActive waves, one commit.
+template <Bf16GemmConfig kConfig, int kActive, int kWaves>
 DG_DEVICE void multiply_stage(float (&sums)[kWaves][kConfig.block_n / 2], uint32_t a_low, uint32_t b_low) {
     using Context = Bf16GemmContext<kConfig>;
     constexpr uint32_t kWaveStep = kWgmmaM * kBf16SpanBytes >> 4;  // in both majors: 64 rows, or one box
@@ -182,7 +184,7 @@ DG_DEVICE void multiply_stage(float (&sums)[kWaves][kConfig.block_n / 2], uint32
 #pragma unroll
         for (int k = 0; k < kBf16BlockK / 16; ++k)
 #pragma unroll
-            for (int wave = 0; wave < kWaves; ++wave)
+            for (int wave = 0; wave < kActive; ++wave)
                 ptx::WgmmaBf16<kConfig.block_n>::template mma<kConfig.a_major, kConfig.b_major>(
                     sums[wave], A::at(a_low + i * (Context::kABlock >> 4) + wave * kWaveStep, k),
                     B::at(b_low + i * (Context::kBBlock >> 4), k), ptx::Accumulate::kYes);
@@ -200,9 +202,9 @@ DG_DEVICE void clear_sums(float (&sums)[kWaves][kFragment]) {
 }
 
 // Walks all of K, one stage's products in flight while the next stage's are issued; a stage is given back when its own
-// are done.
-template <Bf16GemmConfig kConfig, int kWaves>
-DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
+// are done. Of no wave: all of K is given back.
+template <Bf16GemmConfig kConfig, int kActive, int kWaves>
+DG_DEVICE void multiply_waves(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
                              const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2]) {
     using Context = Bf16GemmContext<kConfig>;
     const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0, 0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
@@ -212,17 +214,35 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
 #pragma unroll 1
     for (uint32_t k = 0; k < num_k; ++k) {
         cursor.consumer_wait();
-        multiply_stage<kConfig>(sums, a_low + cursor.stage * (Context::kSmem.a_stage >> 4),
+        if constexpr (kActive == 0) {
+            consumer_release<Context::kClusterSize>(cursor.barriers, cursor.stage, ctx.lane);
+            cursor.advance();
+            continue;
+        }
+        multiply_stage<kConfig, kActive>(sums, a_low + cursor.stage * (Context::kSmem.a_stage >> 4),
                                 b_low + cursor.stage * (Context::kSmem.b_stage >> 4));
         ptx::wgmma_wait<1>();
         if (k > 0) consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
         last_stage = cursor.stage;
         cursor.advance();
     }
+    if constexpr (kActive == 0) return;
     ptx::wgmma_wait<0>();
 #pragma unroll
     for (int wave = 0; wave < kWaves; ++wave) ptx::pin_registers(sums[wave]);
     consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
+}
+
+// The same with as many of the warpgroup's waves as have rows, a loop for each number of them; up to kMost have.
+template <Bf16GemmConfig kConfig, int kMost, int kWaves>
+DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
+                             const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2]) {
+    if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
+        const uint32_t before = ctx.warp / 4 * kWaves;
+        if (pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, before + kMost) < before + kMost)
+            return multiply_tile<kConfig, kMost - 1>(ctx, cursor, tile, sums);
+    }
+    multiply_waves<kConfig, kMost>(ctx, cursor, tile, sums);
 }
 
 // Adds C, or keeps what the tile's group wants. Waves outside of D read no C: where C is D, another CTA may be writing the
@@ -252,7 +272,7 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
         float sums[Context::kWaves][kConfig.block_n / 2];
         clear_sums(sums);
         if (ctx.has_product(tile))
-            multiply_tile<kConfig>(ctx, cursor, tile, sums);
+            multiply_tile<kConfig, Context::kWaves>(ctx, cursor, tile, sums);
         else if constexpr (kConfig.grouping == Grouping::kKGrouped && kConfig.has_c)
             make_neutral(sums);
         finish_sums<kConfig>(ctx, sums, tile);

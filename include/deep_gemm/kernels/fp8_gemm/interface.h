@@ -57,10 +57,7 @@ constexpr void visit_fields(Config& config, Visitor&& visit) {
 
 // The slices of A for a problem of `m` rows.
 DG_HOST_DEVICE constexpr SliceArgs a_slices(const Fp8GemmConfig& c, uint32_t m) {
-    const uint32_t tile_rows = min_of<uint32_t>(m, c.block_m);
-    const uint32_t share = ceil_div<uint32_t>(tile_rows, c.cluster_n);
-    const uint32_t rows = min_of(tile_rows, align_up<uint32_t>(share, 8));  // slices start on swizzle atoms
-    return {rows, ceil_div(tile_rows, rows)};
+    return row_slices(c.grouping, min_of<uint32_t>(m, c.block_m), c.cluster_n);
 }
 
 // Dense problems use 2-D tensor maps (columns, rows); grouped ones 3-D (columns, rows, groups), where A and D of kContiguous

@@ -53,7 +53,6 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     constexpr Grouping kMaps = Context::kKGrouped ? Grouping::kDense : kConfig.grouping;  // of two or three dimensions
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
-    const uint32_t stage_bytes = a_slices.rows * a_slices.count * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
 
     typename Context::Cursor cursor{ctx.barriers()};
@@ -62,6 +61,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
         maps.turn_to(tile, ctx.args.m, ctx.args.n);
+        const uint32_t slices = pieces_with_rows<kConfig.grouping>(tile, a_slices.rows, a_slices.count);
+        const uint32_t stage_bytes = a_slices.rows * slices * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
@@ -71,10 +72,10 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
                 const int32_t a_group = has_operand_per_group(kConfig.grouping) ? tile.group : 0;
-                const Slice a{maps.a(), k_idx, tile.m_idx, a_group, rank_n * a_slices.rows};
+                for (uint32_t slice = rank_n; slice < slices; slice += kConfig.cluster_n)
+                    load_slice<sharing_among(kConfig.cluster_n), kMaps>({maps.a(), k_idx, tile.m_idx, a_group, slice * a_slices.rows},
+                                                                        ctx.a_stage(cursor.stage, i), full, a_mask);
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
-                if (rank_n < a_slices.count)
-                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask);
                 load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask);
             }
         }

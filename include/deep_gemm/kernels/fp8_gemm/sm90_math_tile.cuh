@@ -15,7 +15,6 @@ class MathTile {
     using Context = Fp8GemmContext<kConfig>;
     static constexpr int kN = kConfig.block_n;
     static constexpr int kPartN = kN / kConfig.n_parts;
-    static constexpr int kProducts = Context::kWaves * kConfig.n_parts;  // of a stage: wave by wave, part by part
     static constexpr int kKBlocks = kConfig.k_blocks;
 
     DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
@@ -32,17 +31,28 @@ class MathTile {
             for (int i = 0; i < kN / 2; ++i) sums[wave][i] = 0.0f;
     }
 
-    // Walks all of the tile's K.
-    DG_DEVICE void run(const Tile& tile) {
-        if constexpr (kConfig.num_accumulators == 2)
-            run_two_deep(tile);
-        else
-            run_one_deep(tile);
-    }
+    // Walks all of the tile's K, with as many of the warpgroup's waves as have rows.
+    DG_DEVICE void run(const Tile& tile) { run_waves<Context::kWaves>(tile); }
 
     float sums[Context::kWaves][kN / 2];
 
   private:
+    // Up to kMost waves have rows: a loop for each number of them.
+    template <int kMost>
+    DG_DEVICE void run_waves(const Tile& tile) {
+        if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
+            const uint32_t before = ctx_.warp / 4 * Context::kWaves;
+            if (pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, before + kMost) < before + kMost)
+                return run_waves<kMost - 1>(tile);
+        }
+        if constexpr (kMost == 0)
+            run_none(tile);
+        else if constexpr (kConfig.num_accumulators == 2)
+            run_two_deep<kMost * kConfig.n_parts>(tile);
+        else
+            run_one_deep<kMost * kConfig.n_parts>(tile);
+    }
+
     struct Accumulators {
         float k_block[kKBlocks][kPartN / 2];
     };
@@ -85,7 +95,7 @@ class MathTile {
 
     // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
     // a stage gives it back: before the promotion, unless that still reads SFB from it.
-    template <int kStillPending, int kProduct>
+    template <int kStillPending, int kProduct, int kProducts>
     DG_DEVICE void retire(Accumulators& accumulators, const StageScales& scales, uint32_t stage, Release release_stage = Release::kYes) {
         constexpr int kWave = kProduct / kConfig.n_parts, kFirst = kProduct % kConfig.n_parts * kPartN;
         constexpr bool kLast = kProduct == kProducts - 1;
@@ -122,7 +132,8 @@ class MathTile {
 
     // One product at a time: the other warpgroups' run while this one is promoted. From its promotion to the next product
     // there must be as little as can be, so scales and the next stage's addresses are made ready under the first and the last
-    // product of a stage.
+    // product of a stage. kProducts: of a stage, wave by wave, part by part.
+    template <int kProducts>
     DG_DEVICE void run_one_deep(const Tile& tile) {
         // Left alone, the assembler sinks the scales' shuffles behind the product's wait. With three warpgroups that costs
         // nothing, and the two branches do.
@@ -133,7 +144,7 @@ class MathTile {
             StageScales scales;
             cursor_.consumer_wait();
             const uint32_t stage = cursor_.stage;
-            for_each_product([&](auto product) {
+            for_each_product<kProducts>([&](auto product) {
                 issue(accumulators_[0], product.value, current);
                 if constexpr (product.value == 0) {
                     if constexpr (kPinScales) ptx::keep_order(ctx_.args.n);
@@ -145,7 +156,7 @@ class MathTile {
                     cursor_.advance();
                     current = operands();
                 }
-                retire<0, product.value>(accumulators_[0], scales, stage);
+                retire<0, product.value, kProducts>(accumulators_[0], scales, stage);
             });
         };
         // The end of K leaves the loop: were it skipped over, the scales would be merged there, and spilled.
@@ -159,6 +170,7 @@ class MathTile {
     }
 
     // Two products: the next one is already running while this one is promoted.
+    template <int kProducts>
     DG_DEVICE void run_two_deep(const Tile& tile) {
         // Before the first product there is none to retire: zeros stand in for it, so that the loop has no special case.
 #pragma unroll
@@ -170,15 +182,15 @@ class MathTile {
         const auto step = [&](uint32_t k, int i) {
             scales_[i % 2] = read_scales(i);
             cursor_.consumer_wait();
-            for_each_product([&](auto product) {
+            for_each_product<kProducts>([&](auto product) {
                 constexpr int kProduct = product.value;
                 const int slot = (i * kProducts + kProduct) % 2;
                 issue(accumulators_[slot], kProduct, operands());
                 if constexpr (kProduct > 0)
-                    retire<1, kProduct - 1>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
+                    retire<1, kProduct - 1, kProducts>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
                 else
-                    retire<1, kProducts - 1>(accumulators_[1 - slot], scales_[1 - i % 2], stage_,
-                                             i > 0 || k > 0 ? Release::kYes : Release::kNo);
+                    retire<1, kProducts - 1, kProducts>(accumulators_[1 - slot], scales_[1 - i % 2], stage_,
+                                                        i > 0 || k > 0 ? Release::kYes : Release::kNo);
             });
             stage_ = cursor_.stage;
             cursor_.advance();
@@ -192,16 +204,27 @@ class MathTile {
                 if (k + i < num_k) step(k + i, i);
         }
         if (num_k % 2 == 1)
-            retire<0, kProducts - 1>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
+            retire<0, kProducts - 1, kProducts>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
-            retire<0, kProducts - 1>(accumulators_[1], scales_[1], stage_);
+            retire<0, kProducts - 1, kProducts>(accumulators_[1], scales_[1], stage_);
     }
 
-    template <int kProduct = 0, typename Step>
+    // Nothing to multiply: gives back the stages that the other warpgroups need.
+    DG_DEVICE void run_none(const Tile& tile) {
+        const uint32_t num_k = ctx_.num_k_stages(tile);
+#pragma unroll 1
+        for (uint32_t k = 0; k < num_k; ++k) {
+            cursor_.consumer_wait();
+            release(cursor_.stage);
+            cursor_.advance();
+        }
+    }
+
+    template <int kProducts, int kProduct = 0, typename Step>
     DG_DEVICE void for_each_product(const Step& step) {
         if constexpr (kProduct < kProducts) {
             step(IntConstant<kProduct>{});
-            for_each_product<kProduct + 1>(step);
+            for_each_product<kProducts, kProduct + 1>(step);
         }
     }
 

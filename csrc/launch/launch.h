@@ -62,9 +62,9 @@ struct LaunchShape {
 // One cuLaunchKernelEx with a single by-value argument struct, in the context of the caller (CurrentContext).
 void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
 
-// A tile map with 128-byte swizzle, of one matrix or of groups of them: the one encoder of the library. Needs
-// a current context.
+// A tile map with 128-byte swizzle, of one matrix or of groups of them.
 struct TileMapSpec {
+    int device;
     const void* data;
     int element_bytes;      // 1 (uint8), 2 (bf16), 4 (f32)
     uint64_t inner, outer;  // extents in elements
@@ -72,8 +72,11 @@ struct TileMapSpec {
     uint32_t box_inner, box_outer;
     uint64_t groups = 0;        // matrices, a third dimension; 0: one matrix, two dimensions
     uint64_t group_stride = 0;  // bytes, a multiple of 16
+    bool operator==(const TileMapSpec&) const = default;
 };
-TensorMap encode_tile_map(const TileMapSpec& spec);
+// The one maker of maps in the library. Those made lately are remembered by all numbers of their specs: a
+// steady call encodes none. Needs the device's context to be current. Thread-safe.
+TensorMap tile_map(const TileMapSpec& spec);
 
 // Rows of device memory, `pitch_bytes` apart.
 struct Block2d {

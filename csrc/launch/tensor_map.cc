@@ -1,11 +1,13 @@
 #include <deep_gemm/base/math.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 
 #include "launch/driver.h"
 #include "launch/launch.h"
 #include "support/error.h"
+#include "support/hash.h"
 
 namespace deep_gemm::launch {
 namespace {
@@ -23,9 +25,7 @@ CUtensorMapDataType data_type(int element_bytes) {
     }
 }
 
-}  // namespace
-
-TensorMap encode_tile_map(const TileMapSpec& spec) {
+TensorMap encode(const TileMapSpec& spec) {
     CUtensorMap map;  // its alignment differs between versions of the header
     const cuuint32_t rank = spec.groups == 0 ? 2 : 3;
     const std::array<cuuint64_t, 3> extents = {spec.inner, spec.outer, spec.groups};
@@ -46,6 +46,50 @@ TensorMap encode_tile_map(const TileMapSpec& spec) {
                         spec.box_inner)
                 .c_str());
     return std::bit_cast<TensorMap>(map);
+}
+
+// Maps made lately, one a slot. A map says nothing but the numbers of its spec, so it is right for whatever
+// tensor has them; none is owned or looked at here.
+struct Slot {
+    TileMapSpec spec{};  // at first of no map: elements have bytes
+    TensorMap map{};
+};
+constexpr std::size_t kSlots = 4096;  // a model's weights and activations: 0.8 MB, of which what is used gets memory
+constinit std::array<Slot, kSlots> slots{};
+constinit std::atomic_flag slots_in_use{};
+
+// Who finds the slots in use encodes for itself: encoding costs less than waiting.
+class SlotsUse {
+  public:
+    SlotsUse() : mine_(!slots_in_use.test_and_set(std::memory_order_acquire)) {}
+    ~SlotsUse() {
+        if (mine_) slots_in_use.clear(std::memory_order_release);
+    }
+    SlotsUse(const SlotsUse&) = delete;
+    SlotsUse& operator=(const SlotsUse&) = delete;
+    explicit operator bool() const { return mine_; }
+
+  private:
+    bool mine_;
+};
+
+Slot& slot_of(const TileMapSpec& spec) {
+    const uint64_t box = uint64_t{spec.box_inner} << 32 | spec.box_outer;
+    return slots[mix_hash({reinterpret_cast<uintptr_t>(spec.data), spec.inner, spec.outer, box}) % kSlots];
+}
+
+}  // namespace
+
+TensorMap tile_map(const TileMapSpec& spec) {
+    const SlotsUse use;
+    if (!use) [[unlikely]]
+        return encode(spec);
+    Slot& slot = slot_of(spec);
+    if (slot.spec == spec) [[likely]]
+        return slot.map;
+    slot.map = encode(spec);  // throws before the slot changes
+    slot.spec = spec;
+    return slot.map;
 }
 
 }  // namespace deep_gemm::launch

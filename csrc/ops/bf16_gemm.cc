@@ -36,38 +36,40 @@ struct OperandExtents {
     OperandBox box;
 };
 
-TensorMap operand_map(const Bf16Operand& operand, const OperandExtents& extents) {
+TensorMap operand_map(int device, const Bf16Operand& operand, const OperandExtents& extents) {
     constexpr int kBytes = 2;
     const bool k_major = operand.major == Major::kK;
-    return launch::encode_tile_map({.data = operand.data,
-                                    .element_bytes = kBytes,
-                                    .inner = static_cast<uint64_t>(k_major ? extents.k : extents.mn),
-                                    .outer = static_cast<uint64_t>(k_major ? extents.mn : extents.k),
-                                    .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
-                                    .box_inner = extents.box.inner,
-                                    .box_outer = extents.box.outer,
-                                    .groups = extents.groups,
-                                    .group_stride = static_cast<uint64_t>(operand.group_stride * kBytes)});
+    return launch::tile_map({.device = device,
+                             .data = operand.data,
+                             .element_bytes = kBytes,
+                             .inner = static_cast<uint64_t>(k_major ? extents.k : extents.mn),
+                             .outer = static_cast<uint64_t>(k_major ? extents.mn : extents.k),
+                             .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
+                             .box_inner = extents.box.inner,
+                             .box_outer = extents.box.outer,
+                             .groups = extents.groups,
+                             .group_stride = static_cast<uint64_t>(operand.group_stride * kBytes)});
 }
 
-TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config) {
+TensorMap output_map(const Bf16GemmProblem& p, const StoreConfig& store) {
     const int bytes = element_bytes(p.d_dtype);
-    return launch::encode_tile_map({.data = p.d,
-                                    .element_bytes = bytes,
-                                    .inner = static_cast<uint64_t>(p.n),
-                                    .outer = static_cast<uint64_t>(p.m),
-                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                                    .box_inner = static_cast<uint32_t>(store_config(config).columns),
-                                    .box_outer = kWgmmaM,
-                                    .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
-                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
+    return launch::tile_map({.device = p.device.index,
+                             .data = p.d,
+                             .element_bytes = bytes,
+                             .inner = static_cast<uint64_t>(p.n),
+                             .outer = static_cast<uint64_t>(p.m),
+                             .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
+                             .box_inner = static_cast<uint32_t>(store.columns),
+                             .box_outer = kWgmmaM,
+                             .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
+                             .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
 // Made anew for every call: an address is never part of a key.
 Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
     const Bf16GemmConfig& config = ready.config;
     const uint32_t m = static_cast<uint32_t>(p.m);
-    const TensorMap d = output_map(p, config);
+    const TensorMap d = output_map(p, ready.store);
     Bf16GemmArgs args{.a = d,  // without K nothing is loaded, and no map could describe it
                       .b = d,
                       .d = d,
@@ -82,8 +84,8 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                       .output = {p.d, p.d_row_stride, p.d_group_stride},
                       .c_stride_g = p.c_group_stride};
     if (p.k == 0) return args;
-    args.a = operand_map(p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
-    args.b = operand_map(p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});
+    args.a = operand_map(p.device.index, p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
+    args.b = operand_map(p.device.index, p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});
     return args;
 }
 

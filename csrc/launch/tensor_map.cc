@@ -48,48 +48,54 @@ TensorMap encode(const TileMapSpec& spec) {
     return std::bit_cast<TensorMap>(map);
 }
 
-// Maps made lately, one a slot. A map says nothing but the numbers of its spec, so it is right for whatever
-// tensor has them; none is owned or looked at here.
-struct Slot {
+// A map made lately. It says nothing but the numbers of its spec, so it is right for whatever tensor has them;
+// none is owned or looked at here.
+struct MadeMap {
     TileMapSpec spec{};  // at first of no map: elements have bytes
     TensorMap map{};
 };
-constexpr std::size_t kSlots = 4096;  // a model's weights and activations: 0.8 MB, of which what is used gets memory
-constinit std::array<Slot, kSlots> slots{};
-constinit std::atomic_flag slots_in_use{};
+// The last two of one hash: maps of a call that meet here do not drive each other out.
+struct MadePair {
+    MadeMap newer, older;
+};
+constexpr std::size_t kPairs = 2048;  // a model's weights and activations: 0.8 MB, and only what is used gets memory
+constinit std::array<MadePair, kPairs> made_pairs{};
+constinit std::atomic_flag in_use{};
 
-// Who finds the slots in use encodes for itself: encoding costs less than waiting.
-class SlotsUse {
+// Who finds the table in use encodes for itself: that costs less than waiting.
+class TableUse {
   public:
-    SlotsUse() : mine_(!slots_in_use.test_and_set(std::memory_order_acquire)) {}
-    ~SlotsUse() {
-        if (mine_) slots_in_use.clear(std::memory_order_release);
+    TableUse() : mine_(!in_use.test_and_set(std::memory_order_acquire)) {}
+    ~TableUse() {
+        if (mine_) in_use.clear(std::memory_order_release);
     }
-    SlotsUse(const SlotsUse&) = delete;
-    SlotsUse& operator=(const SlotsUse&) = delete;
+    TableUse(const TableUse&) = delete;
+    TableUse& operator=(const TableUse&) = delete;
     explicit operator bool() const { return mine_; }
 
   private:
     bool mine_;
 };
 
-Slot& slot_of(const TileMapSpec& spec) {
+MadePair& pair_of(const TileMapSpec& spec) {
     const uint64_t box = uint64_t{spec.box_inner} << 32 | spec.box_outer;
-    return slots[mix_hash({reinterpret_cast<uintptr_t>(spec.data), spec.inner, spec.outer, box}) % kSlots];
+    return made_pairs[mix_hash({reinterpret_cast<uintptr_t>(spec.data), spec.inner, spec.outer, box}) % kPairs];
 }
 
 }  // namespace
 
 TensorMap tile_map(const TileMapSpec& spec) {
-    const SlotsUse use;
+    const TableUse use;
     if (!use) [[unlikely]]
         return encode(spec);
-    Slot& slot = slot_of(spec);
-    if (slot.spec == spec) [[likely]]
-        return slot.map;
-    slot.map = encode(spec);  // throws before the slot changes
-    slot.spec = spec;
-    return slot.map;
+    MadePair& made = pair_of(spec);
+    if (made.newer.spec == spec) [[likely]]
+        return made.newer.map;
+    if (made.older.spec == spec) return made.older.map;
+    const TensorMap map = encode(spec);
+    made.older = made.newer;
+    made.newer = {spec, map};
+    return map;
 }
 
 }  // namespace deep_gemm::launch

@@ -25,7 +25,7 @@ CUtensorMapDataType data_type(int element_bytes) {
     }
 }
 
-TensorMap encode(const TileMapSpec& spec) {
+TensorMap ask_driver(const TileMapSpec& spec) {
     CUtensorMap map;  // its alignment differs between versions of the header
     const cuuint32_t rank = spec.groups == 0 ? 2 : 3;
     const std::array<cuuint64_t, 3> extents = {spec.inner, spec.outer, spec.groups};
@@ -48,18 +48,18 @@ TensorMap encode(const TileMapSpec& spec) {
     return std::bit_cast<TensorMap>(map);
 }
 
-// A map made lately. It says nothing but the numbers of its spec, so it is right for whatever tensor has them;
+// A map encoded lately. It says nothing but the numbers of its spec, so it is right for whatever tensor has them;
 // none is owned or looked at here.
-struct MadeMap {
+struct KnownMap {
     TileMapSpec spec{};  // at first of no map: elements have bytes
     TensorMap map{};
 };
 // The last two of one hash: maps of a call that meet here do not drive each other out.
-struct MadePair {
-    MadeMap newer, older;
+struct KnownPair {
+    KnownMap newer, older;
 };
 constexpr std::size_t kPairs = 2048;  // a model's weights and activations: 0.8 MB, and only what is used gets memory
-constinit std::array<MadePair, kPairs> made_pairs{};
+constinit std::array<KnownPair, kPairs> known_pairs{};
 constinit std::atomic_flag in_use{};
 
 // Who finds the table in use encodes for itself: that costs less than waiting.
@@ -77,24 +77,24 @@ class TableUse {
     bool mine_;
 };
 
-MadePair& pair_of(const TileMapSpec& spec) {
+KnownPair& pair_of(const TileMapSpec& spec) {
     const uint64_t box = uint64_t{spec.box_inner} << 32 | spec.box_outer;
-    return made_pairs[mix_hash({reinterpret_cast<uintptr_t>(spec.data), spec.inner, spec.outer, box}) % kPairs];
+    return known_pairs[mix_hash({reinterpret_cast<uintptr_t>(spec.data), spec.inner, spec.outer, box}) % kPairs];
 }
 
 }  // namespace
 
-TensorMap tile_map(const TileMapSpec& spec) {
+TensorMap encode_tile_map(const TileMapSpec& spec) {
     const TableUse use;
     if (!use) [[unlikely]]
-        return encode(spec);
-    MadePair& made = pair_of(spec);
-    if (made.newer.spec == spec) [[likely]]
-        return made.newer.map;
-    if (made.older.spec == spec) return made.older.map;
-    const TensorMap map = encode(spec);
-    made.older = made.newer;
-    made.newer = {spec, map};
+        return ask_driver(spec);
+    KnownPair& known = pair_of(spec);
+    if (known.newer.spec == spec) [[likely]]
+        return known.newer.map;
+    if (known.older.spec == spec) return known.older.map;
+    const TensorMap map = ask_driver(spec);
+    known.older = known.newer;
+    known.newer = {spec, map};
     return map;
 }
 

@@ -39,37 +39,37 @@ struct OperandExtents {
 TensorMap operand_map(int device, const Bf16Operand& operand, const OperandExtents& extents) {
     constexpr int kBytes = 2;
     const bool k_major = operand.major == Major::kK;
-    return launch::tile_map({.device = device,
-                             .data = operand.data,
-                             .element_bytes = kBytes,
-                             .inner = static_cast<uint64_t>(k_major ? extents.k : extents.mn),
-                             .outer = static_cast<uint64_t>(k_major ? extents.mn : extents.k),
-                             .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
-                             .box_inner = extents.box.inner,
-                             .box_outer = extents.box.outer,
-                             .groups = extents.groups,
-                             .group_stride = static_cast<uint64_t>(operand.group_stride * kBytes)});
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = kBytes,
+                                    .device = device,
+                                    .inner = static_cast<uint64_t>(k_major ? extents.k : extents.mn),
+                                    .outer = static_cast<uint64_t>(k_major ? extents.mn : extents.k),
+                                    .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
+                                    .box_inner = extents.box.inner,
+                                    .box_outer = extents.box.outer,
+                                    .groups = extents.groups,
+                                    .group_stride = static_cast<uint64_t>(operand.group_stride * kBytes)});
 }
 
-TensorMap output_map(const Bf16GemmProblem& p, const StoreConfig& store) {
+TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config) {
     const int bytes = element_bytes(p.d_dtype);
-    return launch::tile_map({.device = p.device.index,
-                             .data = p.d,
-                             .element_bytes = bytes,
-                             .inner = static_cast<uint64_t>(p.n),
-                             .outer = static_cast<uint64_t>(p.m),
-                             .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                             .box_inner = static_cast<uint32_t>(store.columns),
-                             .box_outer = kWgmmaM,
-                             .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
-                             .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
+    return launch::encode_tile_map({.data = p.d,
+                                    .element_bytes = bytes,
+                                    .device = p.device.index,
+                                    .inner = static_cast<uint64_t>(p.n),
+                                    .outer = static_cast<uint64_t>(p.m),
+                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
+                                    .box_inner = static_cast<uint32_t>(store_config(config).columns),
+                                    .box_outer = kWgmmaM,
+                                    .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
+                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
 // Made anew for every call: an address is never part of a key.
 Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
     const Bf16GemmConfig& config = ready.config;
     const uint32_t m = static_cast<uint32_t>(p.m);
-    const TensorMap d = output_map(p, ready.store);
+    const TensorMap d = output_map(p, config);
     Bf16GemmArgs args{.a = d,  // without K nothing is loaded, and no map could describe it
                       .b = d,
                       .d = d,

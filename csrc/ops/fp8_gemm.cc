@@ -16,16 +16,16 @@ namespace {
 
 // `box_rows` rows at a time of an operand of `matrices` matrices.
 TensorMap operand_map(const Fp8GemmProblem& p, const OperandView& operand, int64_t rows, int64_t matrices, uint32_t box_rows) {
-    return launch::tile_map({.device = p.device.index,
-                             .data = operand.data,
-                             .element_bytes = 1,
-                             .inner = static_cast<uint64_t>(p.k),
-                             .outer = static_cast<uint64_t>(rows),
-                             .outer_stride = static_cast<uint64_t>(operand.row_stride),
-                             .box_inner = kBlockK,
-                             .box_outer = box_rows,
-                             .groups = map_groups(p.groups, matrices),
-                             .group_stride = static_cast<uint64_t>(operand.group_stride)});
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = 1,
+                                    .device = p.device.index,
+                                    .inner = static_cast<uint64_t>(p.k),
+                                    .outer = static_cast<uint64_t>(rows),
+                                    .outer_stride = static_cast<uint64_t>(operand.row_stride),
+                                    .box_inner = kBlockK,
+                                    .box_outer = box_rows,
+                                    .groups = map_groups(p.groups, matrices),
+                                    .group_stride = static_cast<uint64_t>(operand.group_stride)});
 }
 
 int64_t d_columns(const Fp8GemmProblem& p) {
@@ -34,16 +34,16 @@ int64_t d_columns(const Fp8GemmProblem& p) {
 
 TensorMap output_map(const Fp8GemmProblem& p, const StoreConfig& store) {
     const int bytes = element_bytes(p.d_dtype);
-    return launch::tile_map({.device = p.device.index,
-                             .data = p.d,
-                             .element_bytes = bytes,
-                             .inner = static_cast<uint64_t>(d_columns(p)),
-                             .outer = static_cast<uint64_t>(p.m),
-                             .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                             .box_inner = static_cast<uint32_t>(store.columns),
-                             .box_outer = kWgmmaM,
-                             .groups = map_groups(p.groups, p.groups.matrices_of_d()),
-                             .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
+    return launch::encode_tile_map({.data = p.d,
+                                    .element_bytes = bytes,
+                                    .device = p.device.index,
+                                    .inner = static_cast<uint64_t>(d_columns(p)),
+                                    .outer = static_cast<uint64_t>(p.m),
+                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
+                                    .box_inner = static_cast<uint32_t>(store.columns),
+                                    .box_outer = kWgmmaM,
+                                    .groups = map_groups(p.groups, p.groups.matrices_of_d()),
+                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
 ScaleArgs scale_args(const ScaleView& s) {

@@ -27,40 +27,40 @@ GroupArgs group_args(const KGroupedGemmProblem& p) {
 
 TensorMap output_map(const KGroupedGemmProblem& p, const StoreConfig& store) {
     const int bytes = element_bytes(p.d_dtype);
-    return launch::tile_map({.device = p.device.index,
-                             .data = p.d,
-                             .element_bytes = bytes,
-                             .inner = static_cast<uint64_t>(p.n),
-                             .outer = static_cast<uint64_t>(p.m),
-                             .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                             .box_inner = static_cast<uint32_t>(store.columns),
-                             .box_outer = kWgmmaM,
-                             .groups = static_cast<uint64_t>(p.groups),
-                             .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
+    return launch::encode_tile_map({.data = p.d,
+                                    .element_bytes = bytes,
+                                    .device = p.device.index,
+                                    .inner = static_cast<uint64_t>(p.n),
+                                    .outer = static_cast<uint64_t>(p.m),
+                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
+                                    .box_inner = static_cast<uint32_t>(store.columns),
+                                    .box_outer = kWgmmaM,
+                                    .groups = static_cast<uint64_t>(p.groups),
+                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
 // Rows of bytes for the kernel to fill in: any address, K and pitch will do that a map can have.
 TensorMap matrix_map(int device, const KGroupedOperand& operand, int64_t rows, uint32_t box_rows) {
-    return launch::tile_map({.device = device,
-                             .data = operand.data,
-                             .element_bytes = 1,
-                             .inner = kBlockK,
-                             .outer = static_cast<uint64_t>(rows),
-                             .outer_stride = kBlockK,
-                             .box_inner = kBlockK,
-                             .box_outer = box_rows});
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = 1,
+                                    .device = device,
+                                    .inner = kBlockK,
+                                    .outer = static_cast<uint64_t>(rows),
+                                    .outer_stride = kBlockK,
+                                    .box_inner = kBlockK,
+                                    .box_outer = box_rows});
 }
 
 TensorMap rows_map(const KGroupedGemmProblem& p, const KGroupedOperand& operand, int64_t mn, const OperandBox& box) {
     constexpr int kBytes = 2;
-    return launch::tile_map({.device = p.device.index,
-                             .data = operand.data,
-                             .element_bytes = kBytes,
-                             .inner = static_cast<uint64_t>(mn),
-                             .outer = static_cast<uint64_t>(p.k),
-                             .outer_stride = static_cast<uint64_t>(operand.row_stride * kBytes),
-                             .box_inner = box.inner,
-                             .box_outer = box.outer});
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = kBytes,
+                                    .device = p.device.index,
+                                    .inner = static_cast<uint64_t>(mn),
+                                    .outer = static_cast<uint64_t>(p.k),
+                                    .outer_stride = static_cast<uint64_t>(operand.row_stride * kBytes),
+                                    .box_inner = box.inner,
+                                    .box_outer = box.outer});
 }
 
 // Groups count in K blocks: they share a matrix of SFs.
@@ -121,7 +121,7 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
     const Bf16GemmArgs args = {.a = rows_map(p, p.a, p.m, a_box(config, m)),
                                .b = rows_map(p, p.b, p.n, b_box(config)),
-                               .d = output_map(p, ready.store),
+                               .d = output_map(p, store_config(config)),
                                .c = p.c,
                                .c_stride_m = p.c_row_stride,
                                .m = m,

@@ -23,7 +23,7 @@ namespace deep_gemm::ops {
 template <typename Config>
 struct ReadyKernel {
     Config config{};
-    StoreConfig store{};
+    StoreConfig store{};  // of `config`
     RasterArgs raster{};
     launch::LaunchShape shape;               // PDL not yet set
     const launch::Kernel* kernel = nullptr;  // lives as long as the process

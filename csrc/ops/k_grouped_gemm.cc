@@ -114,7 +114,7 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
     ReadyKernel<Bf16GemmConfig> ready =
         ready_bf16_gemm(p.device.index, {p.m, p.n, plan::planning_k(p.k, p.groups), Major::kMn, Major::kMn,
-                                         p.d_dtype, p.has_c(), group_shape(p)});
+                                         p.d_dtype, p.has_c(), p.has_c() && p.c == p.d, group_shape(p)});
     if (options.compile_only) return;
     const Bf16GemmConfig& config = ready.config;
     const auto m = static_cast<uint32_t>(p.m);
@@ -122,6 +122,8 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     const Bf16GemmArgs args = {.a = rows_map(p, p.a, p.m, a_box(config, m)),
                                .b = rows_map(p, p.b, p.n, b_box(config)),
                                .d = output_map(p, store_config(config)),
+                               .c_map = {},  // D is FP32
+                               .c_box_rows = 0,
                                .c = p.c,
                                .c_stride_m = p.c_row_stride,
                                .m = m,

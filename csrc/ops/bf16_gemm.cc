@@ -58,7 +58,7 @@ struct OutputView {
     uint32_t box_rows;
 };
 
-TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config, const OutputView& view) {
+TensorMap output_map(const Bf16GemmProblem& p, const StoreConfig& store, const OutputView& view) {
     const int bytes = element_bytes(p.d_dtype);
     return launch::encode_tile_map({.data = view.data,
                                     .element_bytes = bytes,
@@ -66,7 +66,7 @@ TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config, con
                                     .inner = static_cast<uint64_t>(p.n),
                                     .outer = static_cast<uint64_t>(p.m),
                                     .outer_stride = static_cast<uint64_t>(view.row_stride * bytes),
-                                    .box_inner = static_cast<uint32_t>(store_config(config).columns),
+                                    .box_inner = static_cast<uint32_t>(store.columns),
                                     .box_outer = view.box_rows,
                                     .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
                                     .group_stride = static_cast<uint64_t>(view.group_stride * bytes)});
@@ -76,7 +76,7 @@ TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config, con
 Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
     const Bf16GemmConfig& config = ready.config;
     const uint32_t m = static_cast<uint32_t>(p.m);
-    const TensorMap d = output_map(p, config, {p.d, p.d_row_stride, p.d_group_stride, kWgmmaM});
+    const TensorMap d = output_map(p, ready.store, {p.d, p.d_row_stride, p.d_group_stride, kWgmmaM});
     const uint32_t c_box_rows = min_of<uint32_t>(kWgmmaM, m);
     Bf16GemmArgs args{.a = d,  // without K nothing is loaded, and no map could describe it
                       .b = d,
@@ -93,7 +93,7 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                       .groups = group_args(p.groups, p.m),
                       .output = {p.d, p.d_row_stride, p.d_group_stride},
                       .c_stride_g = p.c_group_stride};
-    if (stages_c(config)) args.c_map = output_map(p, config, {p.c, p.c_row_stride, p.c_group_stride, c_box_rows});
+    if (stages_c(config)) args.c_map = output_map(p, ready.store, {p.c, p.c_row_stride, p.c_group_stride, c_box_rows});
     if (p.k == 0) return args;
     args.a = operand_map(p.device.index, p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
     args.b = operand_map(p.device.index, p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});

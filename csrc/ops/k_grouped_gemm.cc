@@ -121,7 +121,7 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
     const Bf16GemmArgs args = {.a = rows_map(p, p.a, p.m, a_box(config, m)),
                                .b = rows_map(p, p.b, p.n, b_box(config)),
-                               .d = output_map(p, store_config(config)),
+                               .d = output_map(p, ready.store),
                                .c_map = {},  // D is FP32
                                .c_box_rows = 0,
                                .c = p.c,

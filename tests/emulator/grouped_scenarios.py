@@ -3,7 +3,9 @@ the outcome of each is printed as JSON. DG_EMULATE and DG_DRIVER_LIBRARY are in 
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -129,12 +131,48 @@ def tall_tiles_stay_in_their_group() -> None:
         _C.forget_fp8_gemm_plans()
 
 
+def last_launch() -> dict:
+    """What the emulator counted in the last kernel."""
+    library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
+    library.dg_emulator_statistics.restype = ctypes.c_char_p
+    return json.loads(library.dg_emulator_statistics())
+
+
+def check_work_of_waves(make, element_bytes: int) -> None:
+    """`make(count)`: a problem of `count` rows in one tile of 256x128, K = 256, whose config is pinned."""
+    for count in (1, 64, 65, 128, 192, 200, 256):
+        problem = make(count)
+        problem.run()
+        problem.check(exact=False)
+        rows, work = -(-count // 64) * 64, last_launch()
+        assert work["mma_macs"] == rows * 128 * 256, (count, work)
+        assert work["bulk_load_bytes"] == (rows + 128) * 256 * element_bytes, (count, work)
+
+
+def waves_without_rows_cost_nothing() -> None:
+    """Of a tile of 256 rows, those of a masked or psum group's rows are loaded and multiplied, in waves of 64."""
+    problems = {
+        "masked": lambda count: make_grouped(masked((count,), 256, 128, 256, expected_m=0)),
+        "psum": lambda count: make_grouped(psum((count,), 128, 256, alignment=256, m=256, expected_m=0)),
+    }
+    for kind, make in problems.items():
+        shape = {"grouping": kind, "num_groups": 1, "expected_m": 0, "alignment": 256}
+        choice = _C.explain_fp8_gemm(256, 128, 256, **shape)
+        tall = [plan["config"] for plan in (choice["best"], *choice["runners_up"]) if plan["config"]["block_m"] == 256 and plan["cluster"] == 1]
+        assert {config["num_accumulators"] for config in tall} == {1, 2}
+        for config in tall:
+            _C.pin_fp8_gemm_config(256, 128, 256, 0, config=config, **shape)
+            check_work_of_waves(make, element_bytes=1)
+        _C.forget_fp8_gemm_plans()
+
+
 CASE_SHARDS = 4
 SCENARIOS = {f"cases_{i}": lambda i=i: cases(i, CASE_SHARDS) for i in range(CASE_SHARDS)}
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
     ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
+    waves_without_rows_cost_nothing,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

@@ -73,21 +73,21 @@ class MathTile {
 
     // Starts product `product` of a stage.
     DG_DEVICE void issue(Accumulators& accumulators, int product, const Operands& operands) {
+        constexpr int kSteps = kBlockK / 32;  // instructions of a K block, 32 bytes further each
         const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
         const uint32_t a = operands.a + wave * (kWgmmaM * kBlockK >> 4);
         const uint32_t b = operands.b + part * (kPartN * kBlockK >> 4);
-#pragma unroll
-        for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < kKBlocks; ++i)
+        for (int i = 0; i < kKBlocks; ++i) {
+            uint64_t a_steps[kSteps], b_steps[kSteps];
 #pragma unroll
-            for (int k = 0; k < kBlockK / 32; ++k)
-                ptx::WgmmaE4m3<kPartN>::mma(
-                    accumulators.k_block[i],
-                    ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2),
-                    ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2),
-                    k == 0 ? ptx::Accumulate::kNo : ptx::Accumulate::kYes);
+            for (int k = 0; k < kSteps; ++k) {
+                a_steps[k] = ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2);
+                b_steps[k] = ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2);
+            }
+            ptx::WgmmaE4m3<kPartN>::mma_block(accumulators.k_block[i], a_steps, b_steps);
+        }
         ptx::wgmma_commit();
     }
 

@@ -1,6 +1,7 @@
 """The launcher against a driver that is strict about contexts, attributes and capture, and counts calls. No GPU."""
 
 import os
+import re
 from pathlib import Path
 
 import fake_device
@@ -48,6 +49,18 @@ assert "torch" not in sys.modules
 """,
         environment,
     )
+
+
+def test_opening_nvrtc_and_loading_print_their_times(environment):
+    output = fake_device.run(
+        """
+fake.fake_set_current(0)
+gemm(*operands(256, 512, 1024))
+""",
+        {**environment, "DG_JIT_PRINT_LOAD_TIME": "1"},
+    )
+    assert len(re.findall(r"deep_gemm load: NVRTC '.*libnvrtc.*': found and opened in [\d.]+ ms", output)) == 1, output
+    assert len(re.findall(r"deep_gemm load: sm90_fp8_gemm_1d2d \w{64}: loaded on device 0 in [\d.]+ ms", output)) == 1, output
 
 
 def test_strided_rows_reach_the_maps(environment):

@@ -135,22 +135,24 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     const uint32_t warpgroup = ctx.warp / 4;
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
-    MathTile<kConfig> math(ctx, cursor, feed);
-    // One loop, whose body has each part once: a tile's factors are asked for before the last one's sums are stored.
     Tile tile;
-    for (bool first = true;; first = false) {
-        const Tile finished = tile;
-        const bool more = schedule.next(tile);
-        if (more && ctx.has_product(tile))
+    if (!schedule.next(tile)) return;
+    typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
+    const auto restart = [&] {
+        if (ctx.has_product(tile))
             feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
-        if (!first) store_tile(ctx, math, warpgroup, finished);
-        if (!more) break;
-        math.restart(tile.n_idx);
+    };
+    restart();
+    for (bool more = true; more;) {
+        MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
         if (ctx.has_product(tile))
             math.run(tile);
         else if constexpr (Fp8GemmContext<kConfig>::kKGrouped && kConfig.has_c)
             make_neutral(math.sums);
+        const Tile finished = tile;
+        more = schedule.next(tile);
+        if (more) restart();
+        store_tile(ctx, math, warpgroup, finished);
     }
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }

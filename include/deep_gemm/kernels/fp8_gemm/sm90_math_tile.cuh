@@ -17,16 +17,14 @@ class MathTile {
     static constexpr int kPartN = kN / kConfig.n_parts;
     static constexpr int kKBlocks = kConfig.k_blocks;
 
-    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed)
+    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
+                       uint32_t n_idx)
         : ctx_(ctx),
           cursor_(cursor),
           feed_(feed),
+          first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
           a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
-          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {}
-
-    // Turns to the tile whose first column is `n_idx`, with sums of zero.
-    DG_DEVICE void restart(uint32_t n_idx) {
-        first_block_columns_ = kScaleBlock - n_idx % kScaleBlock;
+          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll

@@ -120,12 +120,13 @@ class MathTile {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
-    // Stages that a loop's body holds: two, for two-deep products alternate. Four are as fast and take the compiler twice as
-    // long.
-    static constexpr int kUnroll = 2;
+    // Stages that a loop's body holds. SFB per row: all of a batch of scales, for the promotion is short of issue slots. Else
+    // half a batch, or two, for two-deep products alternate: the compiler takes two thirds of the time.
+    static constexpr int kUnroll =
+        Context::kSfbPerRow ? Context::kScaleBatch / kKBlocks : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
     static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
 
-    // Where the scales of stage `k` lie in their batch; where a loop's body holds whole groups of four, that does not count.
+    // Where the scales of stage `k`, a body's first, lie in their batch.
     DG_DEVICE uint32_t scale_position(uint32_t k) const {
         return kUnrolledBlocks == Context::kScaleBatch ? 0 : k * kKBlocks % Context::kScaleBatch;
     }
@@ -133,7 +134,7 @@ class MathTile {
     // Those of stage i of a body that began at `position`.
     DG_DEVICE StageScales read_scales(uint32_t position, int i) const {
         StageScales scales;
-        const uint32_t first = kUnrolledBlocks % 4 == 0 ? 0 : position;
+        const uint32_t first = kUnrolledBlocks % 4 == 0 ? 0 : position;  // lanes are constants where bodies are whole groups
 #pragma unroll
         for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(first, i * kKBlocks + block);
         return scales;

@@ -312,8 +312,8 @@ def compile(
     elif "grouping" in groups[0] and (options["d_dtype"] != "bf16" or accumulate):
         raise DeepGemmError(f"out: {op} writes bfloat16 and takes no c, got out={out}, accumulate={accumulate}")
     options.update(head_options(op, head_splits), **expression_options(op, expr))
-    # C in a tensor of its own, and C that is D, run different FP8 kernels where D is FP32.
-    two_places = accumulate and options["d_dtype"] == "f32" and family_of(options) == "fp8_gemm"
+    # C in a tensor of its own, and C that is D, run different kernels where D is FP32.
+    two_places = accumulate and options["d_dtype"] == "f32"
     places: List[Dict[str, Any]] = [{"c_is_d": place} for place in (False, True)] if two_places else [{}]
     points = [point for group in groups for place in places for point in break_points(m, n, k, {**options, **group, **place})]
     return build(target, points, jobs or os.cpu_count() or 1, report or (lambda done, total, kernel: None))

@@ -12,7 +12,6 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torch.nn import Parameter
 
 from . import _C
@@ -34,38 +33,11 @@ _library = torch.library.Library(NAMESPACE, "FRAGMENT")
 _EXACT_STRIDES = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
 _TAGS = (torch.Tag.pt2_compliant_tag, _EXACT_STRIDES)
 
-# Types whose memory is theirs alone; anything else is asked through the dispatcher.
-_PLAIN = frozenset((Tensor, Parameter, type(None)))
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-
-
-def needs_op(a: Any, b: Any, d: Any, other: Any) -> bool:
-    """Whether a call on the pairs `a`, `b` and tensors `d`, `other` must go through the operator. False for what is no
-    pair or no tensor: C++ refuses it by name, and look-alike tensors of other frameworks pass."""
-    if is_compiling() or _dispatch_modes():
-        return True
-    try:
-        if (
-            type(d) in _PLAIN
-            and type(other) in _PLAIN
-            and type(a[0]) in _PLAIN
-            and type(a[1]) in _PLAIN
-            and type(b[0]) in _PLAIN
-            and type(b[1]) in _PLAIN
-        ):
-            return False
-        return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (d, other, a[0], a[1], b[0], b[1]))
-    except (TypeError, IndexError, KeyError):
-        return False
-
-
-def tensors_need_op(a: Any, b: Any, d: Any, c: Any) -> bool:
-    """`needs_op` for operands that are tensors, not pairs."""
-    if is_compiling() or _dispatch_modes():
-        return True
-    if type(a) in _PLAIN and type(b) in _PLAIN and type(d) in _PLAIN and type(c) in _PLAIN:
-        return False
-    return any(isinstance(t, Tensor) and type(t) not in _PLAIN for t in (a, b, d, c))
+# A call goes through its operator if `is_tracing() or needs_op(*operands)`. Dynamo takes the first for True and traces no
+# further; `needs_op` tells dispatch modes and tensor subclasses from plain tensors.
+is_tracing = torch.compiler.is_dynamo_compiling
+needs_op = _C.needs_op
+_C.set_framework(Tensor, Parameter, torch._C._len_torch_dispatch_stack)
 
 
 def _register(name: str, schema: str, run: Callable[..., None], fake: Callable[..., None]) -> Any:

@@ -86,14 +86,16 @@ KINDS = (
     {"grouping": "batched", "num_groups": 8, "d_dtype": "f32", "has_c": True},
     {"grouping": "psum", "num_groups": 8},
 )
-IN_PLACE = {"c_is_d": True}  # of FP8 kinds with C and FP32 D
+IN_PLACE = {"c_is_d": True}  # of kinds with C and FP32 D
 K_GROUPED = {"d_dtype": "f32", "has_c": True, "grouping": "k_grouped", "num_groups": 8}
 
 BF16_KINDS = (
     {"d_dtype": "bf16"},
     {"d_dtype": "bf16", "has_c": True},
     {"d_dtype": "f32", "has_c": True},
+    {"d_dtype": "f32", "has_c": True, **IN_PLACE},
     {"d_dtype": "bf16", "grouping": "batched", "num_groups": 8},
+    {"d_dtype": "bf16", "has_c": True, "grouping": "batched", "num_groups": 8},
     {"d_dtype": "f32", "has_c": True, "grouping": "batch_sum", "num_groups": 8},
 )
 BF16_GROUPED_KINDS = tuple(kind for kind in KINDS if kind.get("grouping", "batched") != "batched")
@@ -111,8 +113,9 @@ def every_candidate() -> list[dict]:
     for kind in (K_GROUPED, {**K_GROUPED, **IN_PLACE}):
         choice = _C.explain_fp8_gemm(*LARGE, recipe="1d1d", **kind)
         plans += [plan for plan in (choice["best"], *choice["runners_up"]) if plan["cluster"] == 1]
-    feasible = _C.plans_bf16_gemm(*LARGE, a_major="mn", b_major="mn", **K_GROUPED)
-    plans += [plan for plan in feasible if plan["cluster"] == 1]
+    for kind in (K_GROUPED, {**K_GROUPED, **IN_PLACE}):
+        feasible = _C.plans_bf16_gemm(*LARGE, a_major="mn", b_major="mn", **kind)
+        plans += [plan for plan in feasible if plan["cluster"] == 1]
     majors = [*itertools.product(("k", "mn"), ("k", "mn"), BF16_KINDS), *itertools.product(("k",), ("k", "mn"), BF16_GROUPED_KINDS)]
     for shape, (a_major, b_major, kind) in itertools.product((LARGE, RAGGED), majors):
         feasible = _C.plans_bf16_gemm(*shape, a_major=a_major, b_major=b_major, **kind)

@@ -69,9 +69,9 @@ class Case:
 
     def shape(self) -> Shape:
         """What the planner chooses for."""
-        common = {"d_dtype": OUT_WORDS[self.out], "has_c": self.accumulate}
+        common = {"d_dtype": OUT_WORDS[self.out], "has_c": self.accumulate, "c_is_d": self.accumulate}
         if self.recipe:
-            return shape_of("fp8", self.m, self.n, self.k, recipe=self.recipe, c_is_d=self.accumulate, **common)
+            return shape_of("fp8", self.m, self.n, self.k, recipe=self.recipe, **common)
         a_major, b_major = ("mn" if self.layout[0] == "t" else "k"), ("mn" if self.layout[1] == "n" else "k")
         return shape_of("bf16", self.m, self.n, self.k, a_major=a_major, b_major=b_major, **common)
 

@@ -27,9 +27,9 @@ from planners import Shape, estimate_parts, shape_of  # noqa: E402
 
 # Of a row: what the planner chooses for, with what is meant where a column is missing or empty, by family.
 GROUPS = {"num_groups": "1", "expected_m": "0", "alignment": "128"}
-COMMON = {"d_dtype": "bf16", "has_c": "false", "grouping": "dense", **GROUPS}
-DEFAULTS = {"fp8": {"recipe": "1d2d", "c_is_d": "false", **COMMON}, "bf16": {"a_major": "k", "b_major": "k", **COMMON}}
-SHAPE_COLUMNS = ("family", "m", "n", "k", "recipe", "c_is_d", "a_major", "b_major", *COMMON)
+COMMON = {"d_dtype": "bf16", "has_c": "false", "c_is_d": "false", "grouping": "dense", **GROUPS}
+DEFAULTS = {"fp8": {"recipe": "1d2d", **COMMON}, "bf16": {"a_major": "k", "b_major": "k", **COMMON}}
+SHAPE_COLUMNS = ("family", "m", "n", "k", "recipe", "a_major", "b_major", *COMMON)
 # Of a config, what no shape says.
 NUMBERS = {
     "fp8": ("block_m", "block_n", "num_math_warpgroups", "num_stages", "num_accumulators", "n_parts", "k_blocks", "store_boxes",
@@ -77,11 +77,11 @@ def config_of(row: dict, shape: Shape) -> dict:
     given = json.loads(given) if isinstance(given, str) else given
     options = shape.options()
     config = {"d_dtype": options["d_dtype"], "has_c": options["has_c"], "grouping": options.get("grouping", "dense")}
-    config["ragged_n"] = False  # the shape's to say
+    config.update(ragged_n=False, c_is_d=options["c_is_d"] and options["d_dtype"] == "f32")  # the shape's to say
     if shape.family == "bf16":
         config.update(a_major=options["a_major"], b_major=options["b_major"])
     else:
-        config.update(head_unit=0, c_is_d=options["c_is_d"] and options["d_dtype"] == "f32")
+        config["head_unit"] = 0
         config["sfb_granularity"] = "per_block" if options["recipe"] == "1d2d" else "per_row"
     return {**config, **{name: int(given.get(name) or 1) for name in NUMBERS[shape.family]}}
 

@@ -9,7 +9,10 @@ batches, in microseconds. The parts are differences:
   front       Python: deep_gemm.fp8_gemm_nt less the extension's own function
   exchange    the tensors, the recipe and the stream read into C++
   plan        contract, planning and kernel look-up: a call in compile mode less `exchange`
-  launch      tensor maps and cuLaunchKernelEx: the extension's function less its compile-mode call
+  launch      arguments and cuLaunchKernelEx: the extension's function less its compile-mode call. The tensor maps of a steady
+              call are remembered
+  new_map     beside the total: what a call takes longer for each tensor that lies where none was lately, and needs its map
+              encoded
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import platform
 import statistics
 import sys
 import time
+from itertools import cycle
 from typing import Callable, Dict, List, Tuple
 
 import torch
@@ -48,6 +52,18 @@ def operands(m: int, n: int, k: int) -> Tuple[tuple, tuple, torch.Tensor]:
     b = deep_gemm.per_block_cast_to_fp8(torch.randn(n, k, device="cuda", dtype=torch.bfloat16), use_ue8m0=False)
     sfa = deep_gemm.get_mn_major_tma_aligned_tensor(a[1])
     return (a[0], sfa), b, torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+
+
+def new_map_us(a: tuple, b: tuple, d: torch.Tensor, rounds: int, batch: int) -> float:
+    """Microseconds of a call whose D moves on at every call, less those of one whose D is as many tensors at one place."""
+    remembered, step = 4096, 16 // d.element_size()
+    room = torch.empty(d.numel() + 2 * remembered * step, device=d.device, dtype=d.dtype)
+
+    def timed(stride: int) -> float:
+        outputs = cycle([room[i * stride :][: d.numel()].view(d.shape) for i in range(2 * remembered)])
+        return median_us(lambda: deep_gemm.fp8_gemm_nt(a, b, next(outputs)), rounds, batch)
+
+    return timed(step) - timed(0)
 
 
 def measure(shape: Tuple[int, int, int], rounds: int, batch: int) -> Dict[str, float]:
@@ -83,6 +99,7 @@ def measure(shape: Tuple[int, int, int], rounds: int, batch: int) -> Dict[str, f
         "exchange": times["exchange"] - empty,
         "plan": times["planned"] - times["exchange"],
         "launch": times["extension"] - times["planned"],
+        "new_map": new_map_us(a, b, d, rounds, batch),
         "torch_mm": times["torch_mm"] - empty,
         "empty_call": empty,
     }

@@ -102,7 +102,7 @@ def make_problem(case: Case, device: str = "cpu", exact: bool = False, seed: int
 
 def config(**changes) -> dict:
     """A config of the kernel, as the planner's binding takes it."""
-    base = {"a_major": "k", "b_major": "k", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "block_m": 64, "block_n": 64,
+    base = {"a_major": "k", "b_major": "k", "grouping": "dense", "d_dtype": "bf16", "has_c": False, "c_is_d": False, "block_m": 64, "block_n": 64,
             "num_math_warpgroups": 1, "num_stages": 4, "k_blocks": 1, "store_boxes": 1, "cluster_m": 1, "cluster_n": 1, "ragged_n": False}  # fmt: skip
     return {**base, **changes}
 
@@ -121,4 +121,6 @@ CONFIGS = (
     {"block_m": 128, "block_n": 256, "num_math_warpgroups": 2, "store_boxes": 2, "cluster_n": 2},
     {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "store_boxes": 2, "num_stages": 3},
     {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "num_stages": 3, "cluster_m": 2},
+    {"block_m": 128, "block_n": 192, "num_math_warpgroups": 2, "store_boxes": 3},
+    {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "store_boxes": 4, "num_stages": 3, "cluster_n": 2},
 )

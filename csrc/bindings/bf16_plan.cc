@@ -23,12 +23,12 @@ struct Request {
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("a_major") = "k", py::arg("b_major") = "k", py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
+                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
                  py::arg("every_tile") = false, **group_defaults());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
     Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"]),
-                     groups_from(all)},
+                     py::cast<bool>(all["c_is_d"]), groups_from(all)},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     from_python("a_major", all["a_major"], request.shape.a_major);
@@ -73,7 +73,7 @@ py::dict source_of_config(const py::dict& config, const py::dict& arch) {
 void register_bf16_plan(py::module_& m) {
     m.def("plan_bf16_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The plan for a shape as a dictionary. Keywords: a_major, b_major ('k', 'mn'), d_dtype ('bf16', 'f32'), has_c, "
-          "arch (overrides of the H200's numbers), config (run this one instead of the best); those of groups as for "
+          "c_is_d (C is D itself), arch (overrides of the H200's numbers), config (run this one instead of the best); those of groups as for "
           "plan_fp8_gemm.");
     m.def("plans_bf16_gemm", &plan_all, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm, and "

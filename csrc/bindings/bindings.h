@@ -13,6 +13,7 @@ void register_grouped_bf16_gemm(pybind11::module_& m);
 void register_grouped_fp8_gemm(pybind11::module_& m);
 void register_k_grouped_gemm(pybind11::module_& m);
 void register_jit(pybind11::module_& m);
+void register_operator_route(pybind11::module_& m);
 void register_plan(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);
 void register_skip_head_mid(pybind11::module_& m);

@@ -25,6 +25,7 @@ PYBIND11_MODULE(_C, m) {
     bindings::install_error_class(m);
     deep_gemm::set_blocking_hooks({release_gil, acquire_gil});
     bindings::register_tensor_exchange(m);
+    bindings::register_operator_route(m);
     bindings::register_runtime(m);
     bindings::register_jit(m);
     bindings::register_plan(m);

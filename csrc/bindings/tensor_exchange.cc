@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "bindings/bindings.h"
 #include "support/describe.h"
@@ -14,10 +15,11 @@ namespace py = pybind11;
 namespace deep_gemm::bindings {
 namespace {
 
-// Which exchange table a Python type offers; null: none, read by attributes. All access is under the GIL.
+// What a Python type offers. All access is under the GIL.
 struct TypeEntry {
     PyTypeObject* type = nullptr;  // a strong reference: the address cannot be reused by another type
-    const DLPackExchangeAPI* api = nullptr;
+    const DLPackExchangeAPI* api = nullptr;  // null: none, read by attributes
+    PyObject* is_neg = nullptr;  // its method, a strong reference; null: a framework without lazy negation
 };
 constexpr int kTypeCacheSize = 8;
 constinit std::array<TypeEntry, kTypeCacheSize> type_cache{};
@@ -40,22 +42,28 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
     return api != nullptr && api->dltensor_from_py_object_no_sync != nullptr ? api : nullptr;
 }
 
-const DLPackExchangeAPI* remember(PyTypeObject* type) {
-    const DLPackExchangeAPI* api = find_exchange_api(type);
-    TypeEntry& slot = type_cache[next_victim];
-    next_victim = (next_victim + 1) % kTypeCacheSize;
-    PyTypeObject* old = slot.type;
-    Py_INCREF(type);
-    slot = {type, api};
-    Py_XDECREF(reinterpret_cast<PyObject*>(old));
-    return api;
+PyObject* find_is_neg(PyTypeObject* type) {
+    PyObject* method = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "is_neg");
+    if (method == nullptr) forget_error();
+    return method;
 }
 
-const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
+TypeEntry remember(PyTypeObject* type) {
+    const TypeEntry entry{type, find_exchange_api(type), find_is_neg(type)};
+    Py_INCREF(type);
+    const TypeEntry old = std::exchange(type_cache[next_victim], entry);
+    next_victim = (next_victim + 1) % kTypeCacheSize;
+    Py_XDECREF(reinterpret_cast<PyObject*>(old.type));
+    Py_XDECREF(old.is_neg);
+    return entry;
+}
+
+// Good while an object of the type is held.
+TypeEntry entry_of(PyTypeObject* type) {
     if (attributes_only) [[unlikely]]
-        return nullptr;
+        return {};
     for (const TypeEntry& entry : type_cache)
-        if (entry.type == type) return entry.api;
+        if (entry.type == type) return entry;
     return remember(type);
 }
 
@@ -125,14 +133,17 @@ TensorView view_of(const DLTensor& t, const char* name) {
     return view;
 }
 
+// Only the imaginary part of a conjugated complex tensor is negated lazily, and no such view is seen as
+// another dtype. Asking costs more than the rest of reading a tensor.
+bool may_be_negated(Dtype dtype) {
+    return dtype == Dtype::kF16 || dtype == Dtype::kF32 || dtype == Dtype::kF64;
+}
+
 // The exchange API shows a tensor with a pending negation as if it had none.
-void refuse_negated(PyObject* object, const char* name) {
-    static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
-    PyObject* negated = PyObject_CallMethodNoArgs(object, is_neg);
-    if (negated == nullptr) {
-        forget_error();  // a framework without lazy negation
-        return;
-    }
+void refuse_negated(PyObject* object, PyObject* is_neg, const char* name) {
+    const py::object method = py::reinterpret_borrow<py::object>(is_neg);  // other types may come meanwhile
+    PyObject* negated = PyObject_CallOneArg(method.ptr(), object);
+    if (negated == nullptr) return forget_error();
     const bool refused = negated == Py_True;
     Py_DECREF(negated);
     DG_CHECK(!refused, "{} is a lazily negated view (its negative bit is set); pass {}.resolve_neg()", name,
@@ -142,18 +153,18 @@ void refuse_negated(PyObject* object, const char* name) {
 }  // namespace
 
 TensorView read_tensor(PyObject* object, const char* name) {
-    const DLPackExchangeAPI* api = exchange_api(Py_TYPE(object));
-    if (api == nullptr) return read_by_attributes(object, name);
+    const TypeEntry entry = entry_of(Py_TYPE(object));
+    if (entry.api == nullptr) return read_by_attributes(object, name);
     DLTensor tensor;
-    if (api->dltensor_from_py_object_no_sync(object, &tensor) != 0) refuse_unreadable(object, name);
+    if (entry.api->dltensor_from_py_object_no_sync(object, &tensor) != 0) refuse_unreadable(object, name);
     const TensorView view = view_of(tensor, name);
     check_has_memory(view, object, name);
-    refuse_negated(object, name);
+    if (may_be_negated(view.dtype) && entry.is_neg != nullptr) refuse_negated(object, entry.is_neg, name);
     return view;
 }
 
 void* current_stream(PyObject* tensor, int device) {
-    const DLPackExchangeAPI* api = exchange_api(Py_TYPE(tensor));
+    const DLPackExchangeAPI* api = entry_of(Py_TYPE(tensor)).api;
     if (api == nullptr) return stream_by_attributes(tensor, device);
     void* stream = nullptr;
     if (api->current_work_stream(kDLCUDA, device, &stream) != 0) throw py::error_already_set();
@@ -178,7 +189,7 @@ py::dict describe_tensor(const py::object& tensor) {
     out["stride"] = py::tuple(stride);
     if (view.device.kind == Device::Kind::kCuda)
         out["stream"] = reinterpret_cast<uintptr_t>(current_stream(tensor.ptr(), view.device.index));
-    out["fast"] = exchange_api(Py_TYPE(tensor.ptr())) != nullptr;
+    out["fast"] = entry_of(Py_TYPE(tensor.ptr())).api != nullptr;
     return out;
 }
 

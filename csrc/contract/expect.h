@@ -61,30 +61,29 @@ class Expect {
     // right.
     const Expect& rows_contiguous(std::string_view letter) const {
         const int column = tensor_.column_dimension();
-        if (strides_matter() && tensor_.shape[column] > 1 && tensor_.stride[column] != 1) [[unlikely]]
+        if (tensor_.stride[column] != 1 && tensor_.shape[column] > 1 && strides_matter()) [[unlikely]]
             fail_unit_stride(letter);
         return *this;
     }
     // Rows neither overlap, nor start off a 16-byte boundary, nor lie further apart than a map can say.
     const Expect& rows_addressable() const {
-        if (strides_matter() && tensor_.rows() > 1) {
-            const int64_t elements = row_stride();
-            if (elements >= kTmaStrideLimit / bytes()) [[unlikely]]
-                fail_distance("row", elements);
-            if (elements * bytes() % kTmaAlignment != 0) [[unlikely]]
-                fail_row_alignment();
-            if (elements < tensor_.columns()) [[unlikely]]
-                fail_row_overlap();
+        if (tensor_.rows() <= 1) return *this;
+        const int64_t elements = row_stride();
+        const bool right = is_distance(elements) && is_aligned(elements) && elements >= tensor_.columns();
+        if (!right && strides_matter()) [[unlikely]] {
+            if (!is_distance(elements)) fail_distance("row", elements);
+            if (!is_aligned(elements)) fail_row_alignment();
+            fail_row_overlap();
         }
         return *this;
     }
     // Of three dimensions: groups start on 16-byte boundaries and share no byte. They may lie one after
     // another or interleave, a row of each in turn.
     const Expect& groups_addressable() const {
-        if (tensor_.rank == 3 && strides_matter() && tensor_.shape[0] > 1) {
-            if (tensor_.stride[0] >= kTmaStrideLimit / bytes()) [[unlikely]]
+        if (tensor_.rank == 3 && tensor_.shape[0] > 1 && strides_matter()) {
+            if (!is_distance(tensor_.stride[0])) [[unlikely]]
                 fail_distance("group", tensor_.stride[0]);
-            if (tensor_.stride[0] * bytes() % kTmaAlignment != 0) [[unlikely]]
+            if (!is_aligned(tensor_.stride[0])) [[unlikely]]
                 fail_group_alignment();
             if (!groups_apart()) [[unlikely]]
                 fail_group_overlap();
@@ -92,8 +91,7 @@ class Expect {
         return *this;
     }
     const Expect& base_aligned(int alignment) const {
-        if (strides_matter() &&
-            reinterpret_cast<uintptr_t>(tensor_.data) % static_cast<unsigned>(alignment) != 0) [[unlikely]]
+        if (reinterpret_cast<uintptr_t>(tensor_.data) % static_cast<unsigned>(alignment) != 0 && strides_matter()) [[unlikely]]
             fail_base(alignment);
         return *this;
     }
@@ -111,8 +109,14 @@ class Expect {
     }
 
   private:
+    // Asked after what is cheaper to know.
     bool strides_matter() const { return tensor_.numel() != 0; }
     int64_t bytes() const { return element_bytes(tensor_.dtype); }
+    // Whether a map can say that lines lie so many elements apart.
+    bool is_distance(int64_t elements) const {
+        return elements < kTmaStrideLimit && elements * bytes() < kTmaStrideLimit;
+    }
+    bool is_aligned(int64_t elements) const { return elements * bytes() % kTmaAlignment == 0; }
     int64_t row_stride() const { return tensor_.stride[tensor_.row_dimension()]; }
     // Elements from the first of a group to its last.
     int64_t group_length() const { return (tensor_.rows() - 1) * row_stride() + tensor_.columns(); }

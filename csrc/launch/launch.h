@@ -62,17 +62,20 @@ struct LaunchShape {
 // One cuLaunchKernelEx with a single by-value argument struct, in the context of the caller (CurrentContext).
 void launch(const Kernel& kernel, const LaunchShape& shape, const void* args, StreamHandle stream);
 
-// A tile map with 128-byte swizzle, of one matrix or of groups of them: the one encoder of the library. Needs
-// a current context.
+// A tile map with 128-byte swizzle, of one matrix or of groups of them.
 struct TileMapSpec {
     const void* data;
     int element_bytes;      // 1 (uint8), 2 (bf16), 4 (f32)
+    int device;             // that `data` belongs to
     uint64_t inner, outer;  // extents in elements
     uint64_t outer_stride;  // bytes, a multiple of 16
     uint32_t box_inner, box_outer;
     uint64_t groups = 0;        // matrices, a third dimension; 0: one matrix, two dimensions
     uint64_t group_stride = 0;  // bytes, a multiple of 16
+    bool operator==(const TileMapSpec&) const = default;
 };
+// The one encoder of the library. Maps encoded lately are remembered by all numbers of their specs, so that a steady
+// call bothers the driver with none. Needs the device's context to be current. Thread-safe, and waits for nobody.
 TensorMap encode_tile_map(const TileMapSpec& spec);
 
 // Rows of device memory, `pitch_bytes` apart.

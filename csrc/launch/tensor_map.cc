@@ -1,11 +1,13 @@
 #include <deep_gemm/base/math.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 
 #include "launch/driver.h"
 #include "launch/launch.h"
 #include "support/error.h"
+#include "support/hash.h"
 
 namespace deep_gemm::launch {
 namespace {
@@ -23,9 +25,7 @@ CUtensorMapDataType data_type(int element_bytes) {
     }
 }
 
-}  // namespace
-
-TensorMap encode_tile_map(const TileMapSpec& spec) {
+TensorMap ask_driver(const TileMapSpec& spec) {
     CUtensorMap map;  // its alignment differs between versions of the header
     const cuuint32_t rank = spec.groups == 0 ? 2 : 3;
     const std::array<cuuint64_t, 3> extents = {spec.inner, spec.outer, spec.groups};
@@ -46,6 +46,56 @@ TensorMap encode_tile_map(const TileMapSpec& spec) {
                         spec.box_inner)
                 .c_str());
     return std::bit_cast<TensorMap>(map);
+}
+
+// A map encoded lately. It says nothing but the numbers of its spec, so it is right for whatever tensor has them;
+// none is owned or looked at here.
+struct KnownMap {
+    TileMapSpec spec{};  // at first of no map: elements have bytes
+    TensorMap map{};
+};
+// The last two of one hash: maps of a call that meet here do not drive each other out.
+struct KnownPair {
+    KnownMap newer, older;
+};
+constexpr std::size_t kPairs = 2048;  // a model's weights and activations: 0.8 MB, and only what is used gets memory
+constinit std::array<KnownPair, kPairs> known_pairs{};
+constinit std::atomic_flag in_use{};
+
+// Who finds the table in use encodes for itself: that costs less than waiting.
+class TableUse {
+  public:
+    TableUse() : mine_(!in_use.test_and_set(std::memory_order_acquire)) {}
+    ~TableUse() {
+        if (mine_) in_use.clear(std::memory_order_release);
+    }
+    TableUse(const TableUse&) = delete;
+    TableUse& operator=(const TableUse&) = delete;
+    explicit operator bool() const { return mine_; }
+
+  private:
+    bool mine_;
+};
+
+KnownPair& pair_of(const TileMapSpec& spec) {
+    const uint64_t box = uint64_t{spec.box_inner} << 32 | spec.box_outer;
+    return known_pairs[mix_hash({reinterpret_cast<uintptr_t>(spec.data), spec.inner, spec.outer, box}) % kPairs];
+}
+
+}  // namespace
+
+TensorMap encode_tile_map(const TileMapSpec& spec) {
+    const TableUse use;
+    if (!use) [[unlikely]]
+        return ask_driver(spec);
+    KnownPair& known = pair_of(spec);
+    if (known.newer.spec == spec) [[likely]]
+        return known.newer.map;
+    if (known.older.spec == spec) return known.older.map;
+    const TensorMap map = ask_driver(spec);
+    known.older = known.newer;
+    known.newer = {spec, map};
+    return map;
 }
 
 }  // namespace deep_gemm::launch

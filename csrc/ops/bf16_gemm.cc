@@ -23,7 +23,7 @@ struct Bf16Family {
     }
     static uint64_t hash(const Shape& s) {
         const uint64_t kinds = static_cast<uint64_t>(s.a_major) | static_cast<uint64_t>(s.b_major) << 8 |
-                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c) << 24;
+                               static_cast<uint64_t>(s.d_dtype) << 16 | static_cast<uint64_t>(s.has_c + s.c_is_d) << 24;
         return mix_hash({static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k), kinds,
                          hash_word(s.groups), static_cast<uint64_t>(s.groups.expected_m)});
     }
@@ -36,11 +36,12 @@ struct OperandExtents {
     OperandBox box;
 };
 
-TensorMap operand_map(const Bf16Operand& operand, const OperandExtents& extents) {
+TensorMap operand_map(int device, const Bf16Operand& operand, const OperandExtents& extents) {
     constexpr int kBytes = 2;
     const bool k_major = operand.major == Major::kK;
     return launch::encode_tile_map({.data = operand.data,
                                     .element_bytes = kBytes,
+                                    .device = device,
                                     .inner = static_cast<uint64_t>(k_major ? extents.k : extents.mn),
                                     .outer = static_cast<uint64_t>(k_major ? extents.mn : extents.k),
                                     .outer_stride = static_cast<uint64_t>(operand.pitch * kBytes),
@@ -50,27 +51,38 @@ TensorMap operand_map(const Bf16Operand& operand, const OperandExtents& extents)
                                     .group_stride = static_cast<uint64_t>(operand.group_stride * kBytes)});
 }
 
-TensorMap output_map(const Bf16GemmProblem& p, const Bf16GemmConfig& config) {
+// D, or C, which has its shape.
+struct OutputView {
+    const void* data;
+    int64_t row_stride, group_stride;  // elements
+    uint32_t box_rows;
+};
+
+TensorMap output_map(const Bf16GemmProblem& p, const StoreConfig& store, const OutputView& view) {
     const int bytes = element_bytes(p.d_dtype);
-    return launch::encode_tile_map({.data = p.d,
+    return launch::encode_tile_map({.data = view.data,
                                     .element_bytes = bytes,
+                                    .device = p.device.index,
                                     .inner = static_cast<uint64_t>(p.n),
                                     .outer = static_cast<uint64_t>(p.m),
-                                    .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                                    .box_inner = static_cast<uint32_t>(store_config(config).columns),
-                                    .box_outer = kWgmmaM,
+                                    .outer_stride = static_cast<uint64_t>(view.row_stride * bytes),
+                                    .box_inner = static_cast<uint32_t>(store.columns),
+                                    .box_outer = view.box_rows,
                                     .groups = p.groups.grouping == Grouping::kBatchSum ? 0 : map_groups(p.groups, p.groups.matrices_of_d()),
-                                    .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
+                                    .group_stride = static_cast<uint64_t>(view.group_stride * bytes)});
 }
 
 // Made anew for every call: an address is never part of a key.
 Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
     const Bf16GemmConfig& config = ready.config;
     const uint32_t m = static_cast<uint32_t>(p.m);
-    const TensorMap d = output_map(p, config);
+    const TensorMap d = output_map(p, ready.store, {p.d, p.d_row_stride, p.d_group_stride, kWgmmaM});
+    const uint32_t c_box_rows = min_of<uint32_t>(kWgmmaM, m);
     Bf16GemmArgs args{.a = d,  // without K nothing is loaded, and no map could describe it
                       .b = d,
                       .d = d,
+                      .c_map = d,
+                      .c_box_rows = c_box_rows,
                       .c = p.c,
                       .c_stride_m = p.c_row_stride,
                       .m = m,
@@ -81,9 +93,10 @@ Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmCon
                       .groups = group_args(p.groups, p.m),
                       .output = {p.d, p.d_row_stride, p.d_group_stride},
                       .c_stride_g = p.c_group_stride};
+    if (stages_c(config)) args.c_map = output_map(p, ready.store, {p.c, p.c_row_stride, p.c_group_stride, c_box_rows});
     if (p.k == 0) return args;
-    args.a = operand_map(p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
-    args.b = operand_map(p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});
+    args.a = operand_map(p.device.index, p.a, {p.m, p.k, map_groups(p.groups, p.groups.matrices_of_a()), a_box(config, m)});
+    args.b = operand_map(p.device.index, p.b, {p.n, p.k, map_groups(p.groups, p.groups.count), b_box(config)});
     return args;
 }
 
@@ -95,6 +108,7 @@ plan::Bf16GemmShape shape_of(const Bf16GemmProblem& p) {
             .b_major = p.b.major,
             .d_dtype = p.d_dtype,
             .has_c = p.has_c(),
+            .c_is_d = p.has_c() && p.c == p.d,
             .groups = group_shape(p.groups)};
 }
 

@@ -14,34 +14,33 @@ namespace deep_gemm::ops {
 
 namespace {
 
-launch::TileMapSpec operand_spec(const OperandView& operand, int64_t rows, int64_t k, int box_rows) {
-    return {.data = operand.data,
-            .element_bytes = 1,
-            .inner = static_cast<uint64_t>(k),
-            .outer = static_cast<uint64_t>(rows),
-            .outer_stride = static_cast<uint64_t>(operand.row_stride),
-            .box_inner = kBlockK,
-            .box_outer = static_cast<uint32_t>(box_rows),
-            .group_stride = static_cast<uint64_t>(operand.group_stride)};
-}
-
-TensorMap operand_map(launch::TileMapSpec spec, uint64_t groups) {
-    spec.groups = groups;
-    return launch::encode_tile_map(spec);
+// `box_rows` rows at a time of an operand of `matrices` matrices.
+TensorMap operand_map(const Fp8GemmProblem& p, const OperandView& operand, int64_t rows, int64_t matrices, uint32_t box_rows) {
+    return launch::encode_tile_map({.data = operand.data,
+                                    .element_bytes = 1,
+                                    .device = p.device.index,
+                                    .inner = static_cast<uint64_t>(p.k),
+                                    .outer = static_cast<uint64_t>(rows),
+                                    .outer_stride = static_cast<uint64_t>(operand.row_stride),
+                                    .box_inner = kBlockK,
+                                    .box_outer = box_rows,
+                                    .groups = map_groups(p.groups, matrices),
+                                    .group_stride = static_cast<uint64_t>(operand.group_stride)});
 }
 
 int64_t d_columns(const Fp8GemmProblem& p) {
     return p.heads.some() ? p.n / p.heads.product_columns() * p.heads.d_columns() : p.n;
 }
 
-TensorMap output_map(const Fp8GemmProblem& p, const Fp8GemmConfig& config) {
+TensorMap output_map(const Fp8GemmProblem& p, const StoreConfig& store) {
     const int bytes = element_bytes(p.d_dtype);
     return launch::encode_tile_map({.data = p.d,
                                     .element_bytes = bytes,
+                                    .device = p.device.index,
                                     .inner = static_cast<uint64_t>(d_columns(p)),
                                     .outer = static_cast<uint64_t>(p.m),
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
-                                    .box_inner = static_cast<uint32_t>(store_columns(config)),
+                                    .box_inner = static_cast<uint32_t>(store.columns),
                                     .box_outer = kWgmmaM,
                                     .groups = map_groups(p.groups, p.groups.matrices_of_d()),
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
@@ -51,21 +50,16 @@ ScaleArgs scale_args(const ScaleView& s) {
     return {s.data, s.stride_mn, s.stride_k, s.stride_g};
 }
 
-// Made anew for every call: an address is never part of a key.
+// Made anew for every call: an address is never part of a plan's key. Without K nothing is loaded, and no map could
+// describe A and B.
 Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
-    TensorMap a, b;
-    if (p.k > 0) {
-        a = operand_map(operand_spec(p.a, p.m, p.k, static_cast<int>(slices.rows)),
-                        map_groups(p.groups, p.groups.matrices_of_a()));
-        b = operand_map(operand_spec(p.b, p.n, p.k, config.block_n / config.cluster_m),
-                        map_groups(p.groups, p.groups.count));
-    }
-    const TensorMap d = output_map(p, config);
-    return {.a = p.k > 0 ? a : d,  // without K nothing is loaded, and no map could describe it
-            .b = p.k > 0 ? b : d,
-            .d = d,
+    const auto b_rows = static_cast<uint32_t>(config.block_n / config.cluster_m);
+    const auto d_map = [&] { return output_map(p, ready.store); };
+    return {.a = p.k > 0 ? operand_map(p, p.a, p.m, p.groups.matrices_of_a(), slices.rows) : d_map(),
+            .b = p.k > 0 ? operand_map(p, p.b, p.n, p.groups.count, b_rows) : d_map(),
+            .d = d_map(),
             .sfa = scale_args(p.sfa),
             .sfb = scale_args(p.sfb),
             .c = p.c,

@@ -29,6 +29,7 @@ TensorMap output_map(const KGroupedGemmProblem& p, const StoreConfig& store) {
     const int bytes = element_bytes(p.d_dtype);
     return launch::encode_tile_map({.data = p.d,
                                     .element_bytes = bytes,
+                                    .device = p.device.index,
                                     .inner = static_cast<uint64_t>(p.n),
                                     .outer = static_cast<uint64_t>(p.m),
                                     .outer_stride = static_cast<uint64_t>(p.d_row_stride * bytes),
@@ -39,9 +40,10 @@ TensorMap output_map(const KGroupedGemmProblem& p, const StoreConfig& store) {
 }
 
 // Rows of bytes for the kernel to fill in: any address, K and pitch will do that a map can have.
-TensorMap matrix_map(const KGroupedOperand& operand, int64_t rows, uint32_t box_rows) {
+TensorMap matrix_map(int device, const KGroupedOperand& operand, int64_t rows, uint32_t box_rows) {
     return launch::encode_tile_map({.data = operand.data,
                                     .element_bytes = 1,
+                                    .device = device,
                                     .inner = kBlockK,
                                     .outer = static_cast<uint64_t>(rows),
                                     .outer_stride = kBlockK,
@@ -49,12 +51,13 @@ TensorMap matrix_map(const KGroupedOperand& operand, int64_t rows, uint32_t box_
                                     .box_outer = box_rows});
 }
 
-TensorMap rows_map(const KGroupedOperand& operand, int64_t mn, int64_t k, const OperandBox& box) {
+TensorMap rows_map(const KGroupedGemmProblem& p, const KGroupedOperand& operand, int64_t mn, const OperandBox& box) {
     constexpr int kBytes = 2;
     return launch::encode_tile_map({.data = operand.data,
                                     .element_bytes = kBytes,
+                                    .device = p.device.index,
                                     .inner = static_cast<uint64_t>(mn),
-                                    .outer = static_cast<uint64_t>(k),
+                                    .outer = static_cast<uint64_t>(p.k),
                                     .outer_stride = static_cast<uint64_t>(operand.row_stride * kBytes),
                                     .box_inner = box.inner,
                                     .box_outer = box.outer});
@@ -86,9 +89,9 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
     const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
     const Fp8GemmArgs args = {
-        .a = matrix_map(p.a, p.m, slices.rows),
-        .b = matrix_map(p.b, p.n, static_cast<uint32_t>(config.block_n / config.cluster_m)),
-        .d = output_map(p, store_config(config)),
+        .a = matrix_map(p.device.index, p.a, p.m, slices.rows),
+        .b = matrix_map(p.device.index, p.b, p.n, static_cast<uint32_t>(config.block_n / config.cluster_m)),
+        .d = output_map(p, ready.store),
         .sfa = scale_args(p.a.scales),
         .sfb = scale_args(p.b.scales),
         .c = p.c,
@@ -111,14 +114,16 @@ void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
     ReadyKernel<Bf16GemmConfig> ready =
         ready_bf16_gemm(p.device.index, {p.m, p.n, plan::planning_k(p.k, p.groups), Major::kMn, Major::kMn,
-                                         p.d_dtype, p.has_c(), group_shape(p)});
+                                         p.d_dtype, p.has_c(), p.has_c() && p.c == p.d, group_shape(p)});
     if (options.compile_only) return;
     const Bf16GemmConfig& config = ready.config;
     const auto m = static_cast<uint32_t>(p.m);
     const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
-    const Bf16GemmArgs args = {.a = rows_map(p.a, p.m, p.k, a_box(config, m)),
-                               .b = rows_map(p.b, p.n, p.k, b_box(config)),
-                               .d = output_map(p, store_config(config)),
+    const Bf16GemmArgs args = {.a = rows_map(p, p.a, p.m, a_box(config, m)),
+                               .b = rows_map(p, p.b, p.n, b_box(config)),
+                               .d = output_map(p, ready.store),
+                               .c_map = {},  // D is FP32
+                               .c_box_rows = 0,
                                .c = p.c,
                                .c_stride_m = p.c_row_stride,
                                .m = m,

@@ -49,10 +49,4 @@ std::shared_ptr<const launch::Kernel> build_and_load(int device, const plan::Ker
     return load(device, *jit::build(source, target), shape);
 }
 
-uint64_t mix_hash(std::initializer_list<uint64_t> words) {
-    uint64_t hash = 0;
-    for (const uint64_t word : words) hash = (hash ^ word) * 0x9e3779b97f4a7c15 ^ hash >> 29;
-    return hash ^ hash >> 32;
-}
-
 }  // namespace deep_gemm::ops

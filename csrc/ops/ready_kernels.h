@@ -14,6 +14,7 @@
 #include "ops/runtime.h"
 #include "plan/arch_spec.h"
 #include "plan/kernel_source.h"
+#include "support/hash.h"
 #include "support/log.h"
 
 namespace deep_gemm::ops {
@@ -22,6 +23,7 @@ namespace deep_gemm::ops {
 template <typename Config>
 struct ReadyKernel {
     Config config{};
+    StoreConfig store{};  // of `config`
     RasterArgs raster{};
     launch::LaunchShape shape;               // PDL not yet set
     const launch::Kernel* kernel = nullptr;  // lives as long as the process
@@ -34,8 +36,6 @@ plan::ArchSpec arch_spec(int device, int usable_sms);
 // more.
 std::shared_ptr<const launch::Kernel> build_and_load(int device, const plan::KernelSource& source,
                                                      const launch::LaunchShape& shape, const plan::ArchSpec& arch);
-
-uint64_t mix_hash(std::initializer_list<uint64_t> words);
 
 // The tables of one family of kernels. `Family` has the types Shape, Config and Plan (which holds a Config), its name
 // kName, and functions plan(shape, arch), plan_with(config, shape, arch) and hash(shape). Thread-safe: a hit costs one
@@ -116,6 +116,7 @@ class ReadyKernels {
                       describe(plan));
         Ready ready;
         ready.config = plan.config;
+        ready.store = store_config(plan.config);
         ready.raster = plan.raster;
         ready.shape = {.grid = static_cast<uint32_t>(plan.grid),
                        .threads = static_cast<uint32_t>(plan.threads),

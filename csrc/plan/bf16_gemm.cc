@@ -37,6 +37,7 @@ struct ClusterRow {
 constexpr ClusterRow kClusters[] = {{1, 1}, {2, 1}, {1, 2}};
 
 constexpr int kMinStages = 2, kEnoughStages = 4, kMaxStages = 16;
+constexpr int kEnoughStagesWithC = 3;  // where all of D must be staged for C to come by TMA
 constexpr int kLeanStoreBoxes = 2;  // one is filled while the other is read
 constexpr int kSliceRows = 8;       // of a swizzle atom
 
@@ -54,10 +55,6 @@ constexpr double kCyclesPerColumn = 14;     // of the epilogue, for 64 rows of B
 constexpr double kLaunchUs = 4.0;
 constexpr double kTie = 0.02;  // estimates nearer than this are not told apart
 
-int boxes_of(const Bf16GemmConfig& c) {
-    return c.block_n / store_config(c).columns * (c.block_m / kWgmmaM / c.num_math_warpgroups);
-}
-
 int deepest_pipeline(Bf16GemmConfig c, const ArchSpec& arch) {
     c.num_stages = 0;
     const int fixed = smem_plan(c).total;
@@ -68,9 +65,9 @@ int deepest_pipeline(Bf16GemmConfig c, const ArchSpec& arch) {
 
 // All of D is staged at once, or two boxes of it where that makes a short pipeline deeper.
 void fill_shared_memory(Bf16GemmConfig& c, const ArchSpec& arch) {
-    c.store_boxes = boxes_of(c);
+    c.store_boxes = store_boxes_of(c);
     c.num_stages = deepest_pipeline(c, arch);
-    if (c.num_stages >= kEnoughStages || c.k_blocks > 1) return;
+    if (c.num_stages >= (stages_c(c) ? kEnoughStagesWithC : kEnoughStages) || c.k_blocks > 1) return;
     c.store_boxes = std::min(c.store_boxes, kLeanStoreBoxes);
     c.num_stages = deepest_pipeline(c, arch);
 }
@@ -91,7 +88,7 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
     const bool known_stage = std::any_of(std::begin(kStageRows), std::end(kStageRows), [&](const StageRow& row) {
         return row.k_blocks == c.k_blocks && c.block_n <= row.block_n_max && c.block_m <= row.block_m_max;
     });
-    if (row_of(c) == nullptr || !known_stage || !known_cluster || c.store_boxes < 1 || c.store_boxes > boxes_of(c))
+    if (row_of(c) == nullptr || !known_stage || !known_cluster || c.store_boxes < 1 || c.store_boxes > store_boxes_of(c))
         return "tile, K blocks, store boxes or cluster are not in the kernel's table";
     if (c.k_blocks > 1 && (c.grouping == Grouping::kKGrouped || c.grouping == Grouping::kBatchSum))
         return "grouping: behind the end of K lie other operands, so a stage holds one K block";
@@ -174,7 +171,7 @@ double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const Ar
     const Clusters clusters = clusters_of(c, shape, arch.sm_count, likely_tiles_along_m);
     const double stages = double(ceil_div<int64_t>(shape.k, c.k_blocks * kBf16BlockK) * summed_batches(shape));
     const int d_bytes = output_bytes(c.d_dtype);
-    const double columns = c.block_n * (c.has_c ? 2.0 : 1.0) * d_bytes / 2;
+    const double columns = c.block_n * (reads_c(c) ? 2.0 : 1.0) * d_bytes / 2;
     const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
     const double waves = double(ceil_div<int64_t>(clusters.count, clusters.slots));
     const double a_rows = double(std::min<int64_t>(c.block_m, shape.m));
@@ -213,6 +210,12 @@ bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b, const Bf16GemmShape& 
     return a.config.block_m * a.config.block_n > b.config.block_m * b.config.block_n;
 }
 
+// What of a config the shape's N and C decide.
+void set_edge(Bf16GemmConfig& c, const Bf16GemmShape& shape) {
+    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
+    c.c_is_d = shape.has_c && shape.c_is_d && shape.d_dtype == Dtype::kF32 && !c.ragged_n;
+}
+
 void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(arch.major == kArchMajor, "No BF16 GEMM kernel for SM{}{}; there is one for SM{}0", arch.major, arch.minor,
              kArchMajor);
@@ -232,7 +235,7 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
     c.grouping = shape.groups.grouping;
     c.d_dtype = shape.d_dtype;
     c.has_c = shape.has_c;
-    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
+    set_edge(c, shape);
     for (const TileRow& tile : kTiles) {
         if (tile.for_group_entries && tiles == TileSet::kPlanned && !has_entry_per_group(c.grouping)) continue;
         c.block_m = tile.block_m;
@@ -277,7 +280,7 @@ Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
 
 Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
-    config.ragged_n = is_ragged(shape.n, shape.d_dtype);
+    set_edge(config, shape);
     DG_CHECK(config.a_major == shape.a_major && config.b_major == shape.b_major && config.d_dtype == shape.d_dtype &&
                  config.has_c == shape.has_c && config.grouping == shape.groups.grouping,
              "config: {} was made for other majors, D dtype, C or grouping than the shape's", describe(config));
@@ -299,7 +302,7 @@ std::string describe(const Bf16GemmConfig& c) {
     const bool grouped = c.grouping != Grouping::kDense;
     return fmt::format("{}x{}x{} stages={} warpgroups={} kblocks={} boxes={} cluster={}x{} a={} b={} d={}{}{}{}{}", c.block_m,
                        c.block_n, kBf16BlockK, c.num_stages, c.num_math_warpgroups, c.k_blocks, c.store_boxes, c.cluster_m,
-                       c.cluster_n, text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.has_c ? " +c" : "",
+                       c.cluster_n, text_of(c.a_major), text_of(c.b_major), text_of(c.d_dtype), c.c_is_d ? " +=" : c.has_c ? " +c" : "",
                        c.ragged_n ? " ragged" : "", grouped ? " " : "", grouped ? text_of(c.grouping) : "");
 }
 

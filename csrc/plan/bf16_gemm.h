@@ -20,6 +20,7 @@ struct Bf16GemmShape {
     Major a_major, b_major;
     Dtype d_dtype;
     bool has_c;
+    bool c_is_d = false;  // of problems with C: it is D itself
     GroupShape groups{};
     bool operator==(const Bf16GemmShape&) const = default;
 };

@@ -11,7 +11,7 @@ from typing import Optional
 from torch import Tensor
 
 from .. import _C
-from ..torch_ops import call_bf16_gemm, tensors_need_op
+from ..torch_ops import call_bf16_gemm, is_tracing, needs_op
 
 
 def bf16_gemm_nt(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor] = None, compiled_dims: str = "nk") -> None:
@@ -36,27 +36,27 @@ def bf16_gemm_nt(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor] = None, co
 
     Source: the public contract of BF16 GEMMs; products and sums as the tensor cores of SM90 make them.
     """
-    if tensors_need_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_bf16_gemm("nt", a, b, d, c, compiled_dims)
     return _C.bf16_gemm_nt(a, b, d, c, compiled_dims)
 
 
 def bf16_gemm_nn(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor] = None, compiled_dims: str = "nk") -> None:
     """`bf16_gemm_nt` with B given as `[K, N]`: D = C + A @ B. Other arguments and errors as there."""
-    if tensors_need_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_bf16_gemm("nn", a, b, d, c, compiled_dims)
     return _C.bf16_gemm_nn(a, b, d, c, compiled_dims)
 
 
 def bf16_gemm_tn(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor] = None, compiled_dims: str = "mn") -> None:
     """`bf16_gemm_nt` with A given as `[K, M]` and B as `[K, N]`: D = C + A.T @ B. Other arguments and errors as there."""
-    if tensors_need_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_bf16_gemm("tn", a, b, d, c, compiled_dims)
     return _C.bf16_gemm_tn(a, b, d, c, compiled_dims)
 
 
 def bf16_gemm_tt(a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor] = None, compiled_dims: str = "mn") -> None:
     """`bf16_gemm_nt` with A given as `[K, M]`: D = C + A.T @ B.T. Other arguments and errors as there."""
-    if tensors_need_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_bf16_gemm("tt", a, b, d, c, compiled_dims)
     return _C.bf16_gemm_tt(a, b, d, c, compiled_dims)

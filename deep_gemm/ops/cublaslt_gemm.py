@@ -10,7 +10,7 @@ from typing import Any, Optional
 from torch import Tensor
 
 from ..fake_checks import check_cublaslt_gemm, expect_tensor_kinds
-from ..torch_ops import _register, tensors_need_op
+from ..torch_ops import _register, is_tracing, needs_op
 from ..vendor_product import vendor_product
 
 _SCHEMA = "(Tensor a, Tensor b, Tensor(a!) d, Tensor? c, bool accumulate) -> ()"
@@ -33,7 +33,7 @@ _OPERATORS = {layout: _register_layout(layout) for layout in ("nt", "nn", "tn", 
 
 def _call(layout: str, a: Tensor, b: Tensor, d: Tensor, c: Optional[Tensor]) -> None:
     """The product, through the operator where one must be seen."""
-    if not tensors_need_op(a, b, d, c):
+    if not (is_tracing() or needs_op(a, b, d, c)):
         return vendor_product(layout, a, b, d, c)
     expect_tensor_kinds({"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}, "")
     _OPERATORS[layout](a, b, d, None if c is d else c, c is d)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _C
 from ..fake_checks import expect, expect_kinds, expect_tensor_kinds
 from ..fake_einsum import check_einsum, check_fp8_einsum
-from ..torch_ops import _register, needs_op, tensors_need_op
+from ..torch_ops import _register, is_tracing, needs_op
 from ..vendor_product import vendor_einsum
 from .fp8_gemm import Pair
 
@@ -79,7 +79,7 @@ def einsum(
 
     Source: the absorbed projections of multi-head latent attention, DeepSeek-V2 technical report, section 2.1.
     """
-    if tensors_need_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         _expect_expression(expr)
         expect_tensor_kinds({"a": a, "b": b, "d": d, **({} if c is None else {"c": c})}, "")
         return _EINSUM(expr, a, b, d, None if c is d else c, c is d, bool(use_cublaslt))
@@ -122,7 +122,7 @@ def fp8_einsum(
 
     Source: the absorbed projections of multi-head latent attention, DeepSeek-V2 technical report, section 2.1.
     """
-    if needs_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         _expect_expression(expr)
         expect_kinds(a, b, d, c, (recipe,), "")
         return _FP8_EINSUM(expr, a[0], a[1], b[0], b[1], d, None if c is d else c, c is d, recipe or (1, 128, 128))

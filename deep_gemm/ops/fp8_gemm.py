@@ -11,7 +11,7 @@ from typing import Optional, Sequence
 from torch import Tensor
 
 from .. import _C
-from ..torch_ops import call_fp8_gemm, needs_op
+from ..torch_ops import call_fp8_gemm, is_tracing, needs_op
 
 Pair = Sequence[Tensor]
 Recipe = Optional[Sequence[int]]
@@ -53,7 +53,7 @@ def fp8_gemm_nt(
 
     Source: block-scaled FP8 GEMM of the DeepSeek-V3 technical report, section 3.3.
     """
-    if needs_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_fp8_gemm("nt", a, b, d, c, (recipe, recipe_a, recipe_b), compiled_dims, disable_ue8m0_cast)
     return _C.fp8_gemm_nt(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
 
@@ -71,7 +71,7 @@ def fp8_gemm_nn(
 ) -> None:
     """`fp8_gemm_nt` with B given as `[K, N]` and its factors K-first: D = C + A @ B. On SM90 B's data is K-major, that is
     a transposed view of an `[N, K]` tensor. Other arguments and errors as there."""
-    if needs_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_fp8_gemm("nn", a, b, d, c, (recipe, recipe_a, recipe_b), compiled_dims, disable_ue8m0_cast)
     return _C.fp8_gemm_nn(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
 
@@ -89,7 +89,7 @@ def fp8_gemm_tn(
 ) -> None:
     """`fp8_gemm_nt` with A given as `[K, M]`, B as `[K, N]` and both factors K-first: D = C + A.T @ B. On SM90 the data is
     K-major. Other arguments and errors as there."""
-    if needs_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_fp8_gemm("tn", a, b, d, c, (recipe, recipe_a, recipe_b), compiled_dims, disable_ue8m0_cast)
     return _C.fp8_gemm_tn(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
 
@@ -107,7 +107,7 @@ def fp8_gemm_tt(
 ) -> None:
     """`fp8_gemm_nt` with A given as `[K, M]` and its factors K-first: D = C + A.T @ B.T. On SM90 the data is K-major.
     Other arguments and errors as there."""
-    if needs_op(a, b, d, c):
+    if is_tracing() or needs_op(a, b, d, c):
         return call_fp8_gemm("tt", a, b, d, c, (recipe, recipe_a, recipe_b), compiled_dims, disable_ue8m0_cast)
     return _C.fp8_gemm_tt(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
 

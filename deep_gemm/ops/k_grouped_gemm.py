@@ -11,7 +11,7 @@ from typing import Optional, Sequence
 from torch import Tensor
 
 from .. import _C
-from ..torch_ops import needs_op, tensors_need_op
+from ..torch_ops import is_tracing, needs_op
 from ..torch_ops_k_grouped import call_k_grouped_bf16, call_k_grouped_fp8
 from ..utils.layout import get_mk_alignment_for_contiguous_layout
 from .fp8_gemm import Pair
@@ -61,7 +61,7 @@ def k_grouped_fp8_gemm_nt_contiguous(
     """
     arguments = (a, b, d, ks_cpu, grouped_layout, c, recipe, compiled_dims, use_psum_layout)
     alignment = get_mk_alignment_for_contiguous_layout()
-    if needs_op(a, b, d, grouped_layout) or tensors_need_op(c, d, d, d):
+    if is_tracing() or needs_op(a, b, d, grouped_layout, c):
         return call_k_grouped_fp8("nt", *arguments, alignment)
     return _C.k_grouped_fp8_gemm_nt_contiguous(*arguments, alignment)
 
@@ -95,7 +95,7 @@ def k_grouped_fp8_gemm_tn_contiguous(
     """
     arguments = (a, b, d, ks_cpu, grouped_layout, c, recipe, compiled_dims, use_psum_layout)
     alignment = get_mk_alignment_for_contiguous_layout()
-    if needs_op(a, b, d, grouped_layout) or tensors_need_op(c, d, d, d):
+    if is_tracing() or needs_op(a, b, d, grouped_layout, c):
         return call_k_grouped_fp8("tn", *arguments, alignment)
     return _C.k_grouped_fp8_gemm_tn_contiguous(*arguments, alignment)
 
@@ -139,6 +139,6 @@ def k_grouped_bf16_gemm_tn_contiguous(
     """
     arguments = (a, b, d, ks_cpu, grouped_layout, c, compiled_dims, use_psum_layout)
     alignment = get_mk_alignment_for_contiguous_layout()
-    if tensors_need_op(a, b, d, c) or tensors_need_op(grouped_layout, d, d, d):
+    if is_tracing() or needs_op(a, b, d, grouped_layout, c):
         return call_k_grouped_bf16(*arguments, alignment)
     return _C.k_grouped_bf16_gemm_tn_contiguous(*arguments, alignment)

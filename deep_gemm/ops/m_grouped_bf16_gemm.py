@@ -11,7 +11,7 @@ from typing import Optional
 from torch import Tensor
 
 from .. import _C
-from ..torch_ops import call_m_grouped_bf16, tensors_need_op
+from ..torch_ops import call_m_grouped_bf16, is_tracing, needs_op
 from ..utils.layout import get_mk_alignment_for_contiguous_layout
 from .older_keywords import accept_older_keywords
 
@@ -61,7 +61,7 @@ def m_grouped_bf16_gemm_nt_contiguous(
     """
     alignment = get_mk_alignment_for_contiguous_layout()
     psum = (use_psum_layout, ensure_zero_padding, expected_m_for_psum_layout)
-    if tensors_need_op(a, b, d, grouped_layout):
+    if is_tracing() or needs_op(a, b, d, grouped_layout):
         return call_m_grouped_bf16("nt_contiguous", a, b, d, grouped_layout, compiled_dims, *psum, alignment)
     return _C.m_grouped_bf16_gemm_nt_contiguous(a, b, d, grouped_layout, compiled_dims, *psum, alignment)
 
@@ -80,7 +80,7 @@ def m_grouped_bf16_gemm_nn_contiguous(
     and errors as there."""
     alignment = get_mk_alignment_for_contiguous_layout()
     psum = (use_psum_layout, ensure_zero_padding, None)
-    if tensors_need_op(a, b, d, grouped_layout):
+    if is_tracing() or needs_op(a, b, d, grouped_layout):
         return call_m_grouped_bf16("nn_contiguous", a, b, d, grouped_layout, compiled_dims, *psum, alignment)
     return _C.m_grouped_bf16_gemm_nn_contiguous(a, b, d, grouped_layout, compiled_dims, *psum, alignment)
 
@@ -111,7 +111,7 @@ def m_grouped_bf16_gemm_nt_masked(
 
     Source: the decoding layout of mixture-of-experts layers in DeepEP's low-latency mode; `docs/moe.md`.
     """
-    if tensors_need_op(a, b, d, masked_m):
+    if is_tracing() or needs_op(a, b, d, masked_m):
         return call_m_grouped_bf16("nt_masked", a, b, d, masked_m, expected_m, compiled_dims)
     return _C.m_grouped_bf16_gemm_nt_masked(a, b, d, masked_m, expected_m, compiled_dims)
 

@@ -11,7 +11,7 @@ from typing import Optional
 from torch import Tensor
 
 from .. import _C
-from ..torch_ops import call_m_grouped_contiguous, call_m_grouped_masked, needs_op
+from ..torch_ops import call_m_grouped_contiguous, call_m_grouped_masked, is_tracing, needs_op
 from ..utils.layout import get_mk_alignment_for_contiguous_layout
 from .fp8_gemm import Pair, Recipe
 from .older_keywords import accept_older_keywords
@@ -68,7 +68,7 @@ def m_grouped_fp8_gemm_nt_contiguous(
     alignment = get_mk_alignment_for_contiguous_layout()
     arguments = (a, b, d, grouped_layout, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
     psum = (use_psum_layout, ensure_zero_padding, expected_m_for_psum_layout)
-    if needs_op(a, b, d, grouped_layout):
+    if is_tracing() or needs_op(a, b, d, grouped_layout):
         return call_m_grouped_contiguous("nt", *arguments, *psum, alignment)
     return _C.m_grouped_fp8_gemm_nt_contiguous(*arguments, *psum, alignment)
 
@@ -93,7 +93,7 @@ def m_grouped_fp8_gemm_nn_contiguous(
     alignment = get_mk_alignment_for_contiguous_layout()
     arguments = (a, b, d, grouped_layout, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
     psum = (use_psum_layout, ensure_zero_padding, None)
-    if needs_op(a, b, d, grouped_layout):
+    if is_tracing() or needs_op(a, b, d, grouped_layout):
         return call_m_grouped_contiguous("nn", *arguments, *psum, alignment)
     return _C.m_grouped_fp8_gemm_nn_contiguous(*arguments, *psum, alignment)
 
@@ -136,7 +136,7 @@ def m_grouped_fp8_gemm_nt_masked(
     Source: the decoding layout of mixture-of-experts layers in DeepEP's low-latency mode; `docs/moe.md`.
     """
     arguments = (a, b, d, masked_m, expected_m, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast)
-    if needs_op(a, b, d, masked_m):
+    if is_tracing() or needs_op(a, b, d, masked_m):
         return call_m_grouped_masked(*arguments)
     return _C.m_grouped_fp8_gemm_nt_masked(*arguments)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import _C
 from ..fake_checks import check_skip_head_mid, expect_head_splits, expect_kinds
-from ..torch_ops import _register, needs_op
+from ..torch_ops import _register, is_tracing, needs_op
 from .fp8_gemm import Pair, Recipe
 
 _SCHEMA = (
@@ -60,7 +60,7 @@ def fp8_gemm_nt_skip_head_mid(
 
     Source: the query projections of DeepSeek-V3's attention, technical report, section 2.1.1.
     """
-    if needs_op(a, b, d, None):
+    if is_tracing() or needs_op(a, b, d):
         expect_kinds(a, b, d, None, (recipe,), compiled_dims)
         expect_head_splits(head_splits)
         return _OPERATOR(a[0], a[1], b[0], b[1], d, head_splits, recipe, compiled_dims, disable_ue8m0_cast)

@@ -46,11 +46,11 @@ def configs() -> dict:
     """One problem of each layout under every kind of config: shape -> config -> digest."""
     digests: dict = {}
     for layout in LAYOUTS:
-        for dtype, c in ((BF16, "none"), (F32, "apart")):
+        for dtype, c in ((BF16, "none"), (BF16, "apart"), (BF16, "same"), (F32, "apart"), (F32, "same")):
             case = Case(layout, 300, 200, 208, dtype, c)
-            kinds = {**majors_of(layout), "d_dtype": "bf16" if dtype == BF16 else "f32", "has_c": c != "none"}
+            kinds = {**majors_of(layout), "d_dtype": "bf16" if dtype == BF16 else "f32", "has_c": c != "none", "c_is_d": c == "same"}
             for change in CONFIGS:
-                _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(**kinds, **change), **kinds)
+                _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(**{**kinds, "c_is_d": False}, **change), **kinds)
                 digests.setdefault(str(case), {})[str(change)] = digest(make_problem(case).run())
     _C.forget_bf16_gemm_plans()
     return {f"configs {case}": found for case, found in digests.items()}

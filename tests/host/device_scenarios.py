@@ -173,6 +173,25 @@ def scenario_addresses_are_never_remembered():
     expect_launch(happened.last, second, plan_of(64, 256, 384))
 
 
+def scenario_maps_of_one_address_differ_with_the_view():
+    wide = make_call(64, 256, 768, device="cpu").host
+    rows = lambda t, step: t[::step] if t is not None else None
+    views = (
+        lambda t: t,
+        lambda t: dict(t, a=rows(t["a"], 2), sfa=rows(t["sfa"], 2), d=rows(t["d"], 2)),  # other pitches, fewer rows
+        lambda t: dict(t, a=t["a"][:, :384], sfa=t["sfa"][:, :3], b=t["b"][:, :384], sfb=t["sfb"][:, :3]),
+        lambda t: dict(t, b=t["b"][:128], sfb=t["sfb"][:1], d=t["d"][:, :128]),
+        lambda t: dict(t, a=t["a"][:8], sfa=t["sfa"][:8], d=t["d"][:8]),
+    )
+    for view in views * 3:
+        call = on_device(Call(**view(wide), options={"recipe": (1, 128, 128)}), "cuda:0")
+        with Delta() as happened:
+            call.run()
+        m, n = call.host["d"].shape
+        assert happened.launches == 1
+        expect_launch(happened.last, call, plan_of(m, n, call.host["a"].shape[1]))
+
+
 def scenario_each_device_has_its_own_kernel_and_size():
     call = make_call(64, 256, 384, device="cuda:1")
     with Delta() as happened:

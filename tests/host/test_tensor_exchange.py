@@ -96,6 +96,8 @@ def test_inference_mode():
         (lambda: torch.eye(3).to_sparse(), "dense tensor with strides, got layout torch.sparse_coo"),
         (lambda: torch.eye(3).to_sparse_csr(), "layout torch.sparse_csr"),
         (lambda: torch.randn(3, dtype=torch.complex64).conj().imag, "resolve_neg()"),
+        (lambda: torch.zeros(3, dtype=torch.complex128).conj().imag[1:], "resolve_neg()"),
+        (lambda: torch.zeros(3, dtype=torch.complex32).conj().imag, "resolve_neg()"),
         (lambda: torch._neg_view(torch.randn(3)), "resolve_neg()"),
         (lambda: torch.empty(1, 1, 1, 1, 1, 1), "6 dimensions"),
         (lambda: torch.empty(3, device="meta"), "must be on a cpu or cuda device, got meta"),
@@ -103,11 +105,20 @@ def test_inference_mode():
         (lambda: None, "must be a tensor, got NoneType"),
         (lambda: 3, "must be a tensor, got int"),
     ],
-    ids="coo csr conj_imag neg_view rank6 meta list none int".split(),
+    ids="coo csr conj_imag conj_imag64 conj_imag16 neg_view rank6 meta list none int".split(),
 )
-@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore:Sparse", "ignore:ComplexHalf")
 def test_refusals(make, words):
     assert words in refusal(make())
+
+
+@pytest.mark.parametrize("name", [name for name in DTYPES if name not in ("float16", "float32", "float64")])
+def test_a_lazily_negated_view_is_not_seen_as_another_dtype(name):
+    """Why tensors of these dtypes are not asked whether they are negated."""
+    negated = torch.zeros(4, 16, dtype=torch.complex64).conj().imag
+    assert negated.is_neg()
+    with pytest.raises(RuntimeError, match="negative bit"):
+        negated.view(getattr(torch, name))
 
 
 def test_a_fake_tensor_has_no_memory():

@@ -197,6 +197,42 @@ class Wrapper(torch.Tensor):
         return func(*(arg.inner if isinstance(arg, cls) else arg for arg in args), **(kwargs or {}))
 
 
+class LyingAboutItsClass:
+    """No tensor, whatever it says when asked."""
+
+    @property
+    def __class__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "operands, needed",
+    [
+        (lambda t, s: (), False),
+        (lambda t, s: (t, None, torch.nn.Parameter(t)), False),
+        (lambda t, s: ((t, t), [t, t], t, None), False),
+        (lambda t, s: (3, "b", object(), (1, 2, 3), [], {"t": s}), False),
+        (lambda t, s: (s,), True),
+        (lambda t, s: (t, None, s), True),
+        (lambda t, s: ((t, s), t), True),
+        (lambda t, s: (t, [s]), True),
+    ],
+    ids="nothing plain pairs no_tensors one last in_a_tuple in_a_list".split(),
+)
+def test_what_needs_the_operator(operands, needed):
+    t = torch.zeros(2)
+    operands = operands(t, t.as_subclass(Plain))
+    assert torch_ops.needs_op(*operands) is needed
+    with Recorder():
+        assert torch_ops.needs_op(*operands) is True
+    assert torch_ops.needs_op(*operands) is needed
+
+
+def test_an_error_of_asking_is_the_calls():
+    with pytest.raises(ZeroDivisionError):
+        torch_ops.needs_op(LyingAboutItsClass())
+
+
 @pytest.mark.parametrize("wrap", [Plain, Wrapper])
 @pytest.mark.parametrize("position", range(6))
 def test_tensor_subclass_in_any_position(wrap, position):
@@ -312,7 +348,8 @@ def test_only_the_declared_argument_is_mutated(layout, accumulate):
             assert same == (declaration.name != "d"), declaration.name
 
 
-def test_export():
+@pytest.mark.parametrize("strict", [False, True])
+def test_export(strict):
     class Linear(torch.nn.Module):
         def __init__(self, weight, factors):
             super().__init__()
@@ -327,7 +364,7 @@ def test_export():
     a, b = operands()
     module = Linear(*b)
     rows = torch.export.Dim("rows", min=2, max=4096)
-    exported = torch.export.export(module, a, dynamic_shapes=({0: rows}, {0: rows}))
+    exported = torch.export.export(module, a, dynamic_shapes=({0: rows}, {0: rows}), strict=strict)
     other, _ = operands(70)
     assert_equal_bits([exported.module()(*other)], [module(*other)])
 

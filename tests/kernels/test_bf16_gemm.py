@@ -67,13 +67,15 @@ def test_sm_count_and_pdl_do_not_matter(restored_settings):
             assert_bitwise_equal(make_problem(case, "cuda").run(), expected, f"{sms} SMs, PDL {pdl}")
 
 
+@pytest.mark.parametrize(("dtype", "c"), [(BF16, "none"), (BF16, "apart"), (BF16, "same"), (F32, "apart"), (F32, "same")])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_config_writes_the_same_bits(layout):
-    case = Case(layout, 300, 520, 1032)
-    majors = {"a_major": "mn" if layout[0] == "t" else "k", "b_major": "mn" if layout[1] == "n" else "k"}
+def test_every_config_writes_the_same_bits(layout, dtype, c):
+    case = Case(layout, 300, 520, 1032, dtype, c)
+    kinds = {"a_major": "mn" if layout[0] == "t" else "k", "b_major": "mn" if layout[1] == "n" else "k"}
+    kinds.update(d_dtype="bf16" if dtype == BF16 else "f32", has_c=c != "none", c_is_d=c == "same")
     expected = make_problem(case, "cuda").run().clone()
     for change in CONFIGS:
-        _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(**majors, **change), **majors)
+        _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(**{**kinds, "c_is_d": False}, **change), **kinds)
         assert_bitwise_equal(make_problem(case, "cuda").run(), expected, str(change))
 
 

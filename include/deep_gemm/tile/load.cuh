@@ -24,6 +24,17 @@ DG_DEVICE ClusterPlace place_in_cluster(uint32_t cluster_rank) {
     return place;
 }
 
+// Calls load(slice) for the slices of one of `kSharers` CTAs: every kSharers-th of `count`. Without groups there are no more
+// slices than sharers, and no loop (with one, 28 stages of four K blocks took 14 us instead of 10 on an H200).
+template <int kSharers, Grouping kGrouping, typename Load>
+DG_DEVICE void for_each_slice(uint32_t rank, uint32_t count, const Load& load) {
+    if constexpr (has_entry_per_group(kGrouping)) {
+        for (uint32_t slice = rank; slice < count; slice += kSharers) load(slice);
+    } else {
+        if (rank < count) load(rank);
+    }
+}
+
 // A box of a tensor map by its first element; `group` is the coordinate in a map of three dimensions.
 struct Box {
     const TensorMap& map;

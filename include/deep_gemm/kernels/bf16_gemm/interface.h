@@ -17,6 +17,7 @@ struct Bf16GemmConfig {
     Grouping grouping;
     Dtype d_dtype;            // kBf16 or kF32
     bool has_c;               // add C in the epilogue
+    bool c_is_d;              // C is D, FP32 and not ragged: TMA adds to it, and nobody reads it
     int block_m;              // rows of D in a tile: 64 per math warpgroup and wave
     int block_n;              // columns of D in a tile, a multiple of 8
     int num_math_warpgroups;  // 1 to 3, stacked along M
@@ -33,13 +34,14 @@ struct Bf16GemmConfig {
 // Calls visit("name", field) for every field, in order.
 template <typename Visitor>
 constexpr void visit_bf16_fields(auto& config, Visitor&& visit) {
-    auto& [a_major, b_major, grouping, d_dtype, has_c, block_m, block_n, num_math_warpgroups, num_stages, k_blocks, store_boxes,
-           cluster_m, cluster_n, ragged_n] = config;
+    auto& [a_major, b_major, grouping, d_dtype, has_c, c_is_d, block_m, block_n, num_math_warpgroups, num_stages, k_blocks,
+           store_boxes, cluster_m, cluster_n, ragged_n] = config;
     visit("a_major", a_major);
     visit("b_major", b_major);
     visit("grouping", grouping);
     visit("d_dtype", d_dtype);
     visit("has_c", has_c);
+    visit("c_is_d", c_is_d);
     visit("block_m", block_m);
     visit("block_n", block_n);
     visit("num_math_warpgroups", num_math_warpgroups);
@@ -100,7 +102,9 @@ struct Bf16GemmArgs {
     TensorMap a;  // (K, M[, G]) or (M, K[, G]) BF16, box a_box, 128-byte swizzle
     TensorMap b;  // (K, N[, G]) or (N, K[, G]) BF16, box b_box, 128-byte swizzle
     TensorMap d;  // (N, M[, G]) of d_dtype, box (store columns, 64), 128-byte swizzle
-    const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if has_c
+    TensorMap c_map;  // as d, box (store columns, c_box_rows): read only if stages_c
+    uint32_t c_box_rows;
+    const void* c;  // d_dtype [M, N], row stride c_stride_m elements; read only if reads_c
     int64_t c_stride_m;
     uint32_t m, n, k;    // m: of one group, for kMasked and kBatched; k: of all groups for kKGrouped, of one else
     SliceArgs a_slices;
@@ -114,13 +118,27 @@ struct Bf16GemmArgs {
 struct Bf16GemmSmem {
     int a_stage, b_stage, d;
     int a_offset, b_offset, barrier_offset;
+    int c_barrier_offset;  // stages_c: a barrier of each math warpgroup
     int total;  // dynamic shared memory to ask for, alignment slack included
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
     return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes,
-            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping, c.ragged_n};
+            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping, c.ragged_n, 0, c.c_is_d};
 }
+
+// 64-row boxes of D that a math warpgroup stores.
+DG_HOST_DEVICE constexpr int store_boxes_of(const Bf16GemmConfig& c) {
+    return c.block_n / store_config(c).columns * (c.block_m / kWgmmaM / c.num_math_warpgroups);
+}
+
+// Whether C comes by TMA into the staging area of D, which must hold all of a tile: in whole swizzle spans of BF16.
+DG_HOST_DEVICE constexpr bool stages_c(const Bf16GemmConfig& c) {
+    return c.has_c && c.d_dtype == Dtype::kBf16 && store_config(c).columns * 2 == 128 && c.store_boxes == store_boxes_of(c);
+}
+
+// Whether threads read C where it is.
+DG_HOST_DEVICE constexpr bool reads_c(const Bf16GemmConfig& c) { return c.has_c && !c.c_is_d && !stages_c(c); }
 
 DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {
     Bf16GemmSmem s{};
@@ -131,7 +149,8 @@ DG_HOST_DEVICE constexpr Bf16GemmSmem smem_plan(const Bf16GemmConfig& c) {
     s.a_offset = s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
     s.barrier_offset = s.b_offset + c.num_stages * s.b_stage;
-    s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
+    s.c_barrier_offset = s.barrier_offset + 2 * 8 * c.num_stages;
+    s.total = s.c_barrier_offset + (stages_c(c) ? 8 * c.num_math_warpgroups : 0) + 1024;
     return s;
 }
 

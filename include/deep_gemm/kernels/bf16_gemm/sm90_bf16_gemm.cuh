@@ -1,10 +1,12 @@
 // SM90 BF16 GEMM: D[M,N] = C + A @ B^T, A [M,K] and B [N,K] BF16, each of either major, D BF16 or FP32.
 //
 //   global A, B --TMA--> smem stages --wgmma--> FP32 accumulators, over all of K --(+C)--> smem --TMA--> D
+//   global C --TMA--> smem, where D is staged afterwards --^    (BF16; FP32: read by threads, or C is D and TMA adds to it)
 //
 //   barrier        arrivals                                      waits
 //   tile_full[s]   1 (load role, + the stage's bytes)            every math warp
 //   tile_free[s]   every math warp of every CTA of the cluster   load role
+//   c_full[w]      1 (math warpgroup w, + the bytes of C)        math warpgroup w; where C is staged
 //   named 1+w      the 128 threads of math warpgroup w           staging area of D free / staged
 //
 //   role     warps                       job
@@ -19,55 +21,15 @@
 // The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, and of a group of kKGrouped: K >= 0), 16-byte aligned rows.
 #pragma once
 
-#include <deep_gemm/epilogue/store.cuh>
-#include <deep_gemm/kernels/bf16_gemm/interface.h>
+#include <deep_gemm/epilogue/staged_c.cuh>
+#include <deep_gemm/kernels/bf16_gemm/sm90_context.cuh>
+#include <deep_gemm/kernels/bf16_gemm/sm90_math_tile.cuh>
 #include <deep_gemm/ptx/cluster.cuh>
 #include <deep_gemm/ptx/griddepcontrol.cuh>
 #include <deep_gemm/ptx/setmaxnreg.cuh>
-#include <deep_gemm/ptx/wgmma_bf16_shapes.cuh>
-#include <deep_gemm/schedule/grouping.cuh>
 #include <deep_gemm/tile/load.cuh>
-#include <deep_gemm/tile/pipeline.cuh>
 
 namespace deep_gemm {
-
-// What every role knows; built once by the entry.
-template <Bf16GemmConfig kConfig>
-struct Bf16GemmContext {
-    static constexpr Bf16GemmSmem kSmem = smem_plan(kConfig);
-    static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
-    static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
-    static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
-    using Barriers = PipelineBarriers<kConfig.num_stages>;
-    using Cursor = PipelineCursor<kConfig.num_stages>;
-    static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped, kBatchSum = kConfig.grouping == Grouping::kBatchSum;
-
-    static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
-    static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
-    static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
-    static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
-    static_assert(!divides_rows(kConfig.grouping) || kConfig.a_major == Major::kK, "slices of A are of rows");
-    static_assert(kConfig.k_blocks == 1 || (!kKGrouped && !kBatchSum), "stages that K does not fill are filled with zeros");
-
-    const Bf16GemmArgs& args;
-    ptx::SmemAddr smem;  // 1024-byte aligned
-    uint32_t warp, lane, cluster_rank;
-
-    DG_DEVICE uint32_t num_k_stages(const Tile& tile) const {
-        const uint32_t stages = ceil_div<uint32_t>(kKGrouped ? tile.k : args.k, kConfig.k_blocks * kBf16BlockK);
-        return kBatchSum ? stages * args.groups.count : stages;
-    }
-    DG_DEVICE uint32_t first_k(const Tile& tile) const { return kKGrouped ? tile.k_idx : 0; }  // where its part of K starts
-    DG_DEVICE Barriers barriers() const { return {smem + kSmem.barrier_offset}; }
-    DG_DEVICE bool has_product(const Tile& tile) const { return deep_gemm::has_product<kConfig.grouping>(tile, args.k); }
-    DG_DEVICE auto schedule() const { return schedule_of<kConfig, kBf16BlockK>(args, cluster_rank); }
-    static constexpr int kABlock = kSmem.a_stage / kConfig.k_blocks, kBBlock = kSmem.b_stage / kConfig.k_blocks;
-    // Where K block `i` of stage `s` lies.
-    DG_DEVICE ptx::SmemAddr a_stage(uint32_t s, int i) const { return smem + kSmem.a_offset + s * kSmem.a_stage + i * kABlock; }
-    DG_DEVICE ptx::SmemAddr b_stage(uint32_t s, int i) const { return smem + kSmem.b_offset + s * kSmem.b_stage + i * kBBlock; }
-    // This math thread's first row of a wave.
-    DG_DEVICE uint32_t row_in_wave() const { return warp % 4 * 16 + lane / 4; }
-};
 
 // One CTA's share of an operand's tile: `rank` of those that share it.
 struct OperandShare {
@@ -93,16 +55,16 @@ struct KPlace {
     }
 };
 
-// Loads the share of a K block.
-template <Major kMajor, int kSharers, Grouping kMaps, typename Place>
+// Loads the share of a K block. kMaps: as the maps are, kGrouping: as the rows are divided.
+template <Major kMajor, int kSharers, Grouping kMaps, Grouping kGrouping, typename Place>
 DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
-        for (uint32_t slice = share.rank; slice < share.slices.count; slice += kSharers) {
+        for_each_slice<kSharers, kGrouping>(share.rank, share.slices.count, [&](uint32_t slice) {
             const uint32_t first = slice * share.slices.rows;
             load_box<kSharing, kMaps>({share.map, place.k_idx, share.mn_idx + first, place.group},
                                       stage + first * kBf16SpanBytes, full, share.mask);
-        }
+        });
     } else {
         constexpr uint32_t kBoxBytes = kBf16BlockK * kBf16SpanBytes;
         const uint32_t first_k = share.rank * (kBf16BlockK / kSharers);
@@ -139,13 +101,15 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
         KPlace<kBatchSum> b_place{ctx.first_k(tile), tile.group};
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
+            if constexpr (reads_c(kConfig))
+                if (k == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
             if (!issuer) continue;
             const ptx::SmemAddr full = cursor.barriers.tile_full(cursor.stage);
             ptx::mbarrier_arrive_expect_tx(full, kConfig.k_blocks * block_bytes);
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
-                load_share<kConfig.a_major, kConfig.cluster_n, kMaps>(a, a_place, ctx.a_stage(cursor.stage, i), full);
-                load_share<kConfig.b_major, kConfig.cluster_m, kMaps>(b, b_place, ctx.b_stage(cursor.stage, i), full);
+                load_share<kConfig.a_major, kConfig.cluster_n, kMaps, kConfig.grouping>(a, a_place, ctx.a_stage(cursor.stage, i), full);
+                load_share<kConfig.b_major, kConfig.cluster_m, kMaps, Grouping::kDense>(b, b_place, ctx.b_stage(cursor.stage, i), full);
                 a_place.advance(ctx.args.k);
                 b_place.advance(ctx.args.k);
             }
@@ -153,131 +117,49 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     }
 }
 
-// Descriptor of an operand: the low word of its start, and how far 16 of K move it.
-template <Major kMajor>
-struct OperandDescriptor {
-    static constexpr uint32_t kStep = (kMajor == Major::kK ? 32 : 16 * kBf16SpanBytes) >> 4;
-    static DG_DEVICE uint32_t low(ptx::SmemAddr start) {
-        if constexpr (kMajor == Major::kK)
-            return ptx::k_major_descriptor_low(start);
-        else
-            return ptx::mn_major_descriptor_low(start, kBf16BlockK * kBf16SpanBytes);
-    }
-    static DG_DEVICE uint64_t at(uint32_t low, int k_step) {
-        if constexpr (kMajor == Major::kK)
-            return ptx::k_major_descriptor(low + k_step * kStep);
-        else
-            return ptx::mn_major_descriptor(low + k_step * kStep);
-    }
-};
-
-// The products of a stage's first kActive waves, one commit.
-template <Bf16GemmConfig kConfig, int kActive, int kWaves>
-DG_DEVICE void multiply_stage(float (&sums)[kWaves][kConfig.block_n / 2], uint32_t a_low, uint32_t b_low) {
-    using Context = Bf16GemmContext<kConfig>;
-    constexpr uint32_t kWaveStep = kWgmmaM * kBf16SpanBytes >> 4;  // in both majors: 64 rows, or one box
-    using A = OperandDescriptor<kConfig.a_major>;
-    using B = OperandDescriptor<kConfig.b_major>;
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < kConfig.k_blocks; ++i)
-#pragma unroll
-        for (int k = 0; k < kBf16BlockK / 16; ++k)
-#pragma unroll
-            for (int wave = 0; wave < kActive; ++wave)
-                ptx::WgmmaBf16<kConfig.block_n>::template mma<kConfig.a_major, kConfig.b_major>(
-                    sums[wave], A::at(a_low + i * (Context::kABlock >> 4) + wave * kWaveStep, k),
-                    B::at(b_low + i * (Context::kBBlock >> 4), k), ptx::Accumulate::kYes);
-    ptx::wgmma_commit();
-}
-
-template <int kWaves, int kFragment>
-DG_DEVICE void clear_sums(float (&sums)[kWaves][kFragment]) {
-#pragma unroll
-    for (int wave = 0; wave < kWaves; ++wave) {
-#pragma unroll
-        for (int i = 0; i < kFragment; ++i) sums[wave][i] = 0.0f;
-        ptx::pin_registers(sums[wave]);
-    }
-}
-
-// Walks all of K, one stage's products in flight while the next stage's are issued; a stage is given back when its own
-// are done. Of no wave: all of K is given back.
-template <Bf16GemmConfig kConfig, int kActive, int kWaves>
-DG_DEVICE void multiply_waves(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
-                             const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2]) {
-    using Context = Bf16GemmContext<kConfig>;
-    const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0, 0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
-    const uint32_t b_low = OperandDescriptor<kConfig.b_major>::low(ctx.b_stage(0, 0));
-    uint32_t last_stage = cursor.stage;
-    const uint32_t num_k = ctx.num_k_stages(tile);
-#pragma unroll 1
-    for (uint32_t k = 0; k < num_k; ++k) {
-        cursor.consumer_wait();
-        if constexpr (kActive == 0) {
-            consumer_release<Context::kClusterSize>(cursor.barriers, cursor.stage, ctx.lane);
-            cursor.advance();
-            continue;
-        }
-        multiply_stage<kConfig, kActive>(sums, a_low + cursor.stage * (Context::kSmem.a_stage >> 4),
-                                b_low + cursor.stage * (Context::kSmem.b_stage >> 4));
-        ptx::wgmma_wait<1>();
-        if (k > 0) consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
-        last_stage = cursor.stage;
-        cursor.advance();
-    }
-    if constexpr (kActive == 0) return;
-    ptx::wgmma_wait<0>();
-#pragma unroll
-    for (int wave = 0; wave < kWaves; ++wave) ptx::pin_registers(sums[wave]);
-    consumer_release<Context::kClusterSize>(cursor.barriers, last_stage, ctx.lane);
-}
-
-// The same with as many of the warpgroup's waves as have rows, a loop for each number of them; up to kMost have.
-template <Bf16GemmConfig kConfig, int kMost, int kWaves>
-DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
-                             const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2]) {
-    if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
-        const uint32_t before = ctx.warp / 4 * kWaves;
-        if (pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, before + kMost) < before + kMost)
-            return multiply_tile<kConfig, kMost - 1>(ctx, cursor, tile, sums);
-    }
-    multiply_waves<kConfig, kMost>(ctx, cursor, tile, sums);
-}
-
-// Adds C, or keeps what the tile's group wants. Waves outside of D read no C: where C is D, another CTA may be writing the
-// rows they would read instead.
+// Keeps what the tile's group wants, and adds C where threads read it. Waves outside of D read no C: where C is D, another CTA
+// may be writing the rows they would read instead.
 template <Bf16GemmConfig kConfig, int kWaves>
 DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kWaves][kConfig.block_n / 2],
                            const Tile& tile) {
 #pragma unroll
     for (int wave = 0; wave < kWaves; ++wave) {
-        const uint32_t wave_row = tile.m_idx + (ctx.warp / 4 * kWaves + wave) * kWgmmaM;
+        const uint32_t wave_row = ctx.first_row(tile) + wave * kWgmmaM;
         const uint32_t row = wave_row + ctx.row_in_wave();
-        if constexpr (kConfig.has_c)
+        if constexpr (reads_c(kConfig))
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, row, ctx.lane);
         keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row);
     }
 }
 
+// What brings this warpgroup C.
+template <Bf16GemmConfig kConfig>
+DG_DEVICE auto staged_c(const Bf16GemmContext<kConfig>& ctx) {
+    const Bf16GemmArgs& args = ctx.args;
+    if constexpr (stages_c(kConfig))
+        return StagedC<store_config(kConfig), Bf16GemmContext<kConfig>::kWaves>(args.c_map, args.c_box_rows, args.m, args.n,
+                                                                                ctx.staging(), ctx.c_full());
+    else
+        return NoStagedC{};
+}
+
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     using Context = Bf16GemmContext<kConfig>;
-    const uint32_t warpgroup = ctx.warp / 4;
-    const ptx::SmemAddr staging = ctx.smem + warpgroup * kConfig.store_boxes * kStoreBoxBytes;
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
+    auto c = staged_c(ctx);
     for (Tile tile; schedule.next(tile);) {
         float sums[Context::kWaves][kConfig.block_n / 2];
         clear_sums(sums);
         if (ctx.has_product(tile))
-            multiply_tile<kConfig, Context::kWaves>(ctx, cursor, tile, sums);
+            multiply_tile<kConfig, Context::kWaves>(ctx, cursor, tile, sums, c);
         else if constexpr (kConfig.grouping == Grouping::kKGrouped && kConfig.has_c)
             make_neutral(sums);
+        if constexpr (stages_c(kConfig)) c.add_to(sums, tile, ctx.first_row(tile));
         finish_sums<kConfig>(ctx, sums, tile);
-        store_sums<store_config(kConfig)>(ctx.args, sums, tile, staging,
-                                          tile.m_idx + warpgroup * Context::kWaves * kWgmmaM, 1 + warpgroup);
+        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), ctx.first_row(tile), 1 + ctx.warp / 4);
     }
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }
@@ -296,6 +178,9 @@ DG_DEVICE void sm90_bf16_gemm(const Bf16GemmArgs& args) {
             ptx::prefetch_tensor_map(args.a);
             ptx::prefetch_tensor_map(args.b);
             ptx::prefetch_tensor_map(args.d);
+            if constexpr (stages_c(kConfig))
+                for (int i = 0; i < kConfig.num_math_warpgroups; ++i)
+                    ptx::mbarrier_init(smem + Context::kSmem.c_barrier_offset + i * 8, 1);
         }
         ctx.barriers().init(1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
     }

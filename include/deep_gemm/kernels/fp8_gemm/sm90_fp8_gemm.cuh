@@ -73,10 +73,10 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 const uint32_t k_idx = (k * kConfig.k_blocks + i) * kBlockK;
                 const int32_t a_group = has_operand_per_group(kConfig.grouping) ? tile.group : 0;
-#pragma unroll 1
-                for (uint32_t slice = rank_n; slice < slices; slice += kConfig.cluster_n)
-                    load_slice<sharing_among(kConfig.cluster_n), kMaps>({maps.a(), k_idx, tile.m_idx, a_group, slice * a_slices.rows},
-                                                                        ctx.a_stage(cursor.stage, i), full, a_mask);
+                for_each_slice<kConfig.cluster_n, kConfig.grouping>(rank_n, slices, [&](uint32_t slice) {
+                    const Slice a{maps.a(), k_idx, tile.m_idx, a_group, slice * a_slices.rows};
+                    load_slice<sharing_among(kConfig.cluster_n), kMaps>(a, ctx.a_stage(cursor.stage, i), full, a_mask);
+                });
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask);
             }

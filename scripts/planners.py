@@ -44,7 +44,7 @@ def candidates(shape: Shape, arch: Dict[str, Any]) -> List[Dict[str, Any]]:
     """All plans that run a shape, tiles that are not planned included: the pick, then the others by rising estimate."""
     extents = (shape.m, shape.n, shape.k)
     if shape.family == "bf16":
-        plans = list(_C.plans_bf16_gemm(*extents, arch=arch, every_tile=True, **shape.options()))
+        plans = list(_C.plans_bf16_gemm(*extents, arch=arch, **shape.options()))
         picked = pick(shape, arch)["config"]
         return sorted(plans, key=lambda plan: plan["config"] != picked)
     choice = _C.explain_fp8_gemm(*extents, arch=arch, **shape.options())

@@ -18,13 +18,11 @@ struct Request {
     Bf16GemmShape shape;
     ArchSpec arch;
     py::object config;
-    TileSet tiles = TileSet::kPlanned;
 };
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("a_major") = "k", py::arg("b_major") = "k", py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(),
-                 py::arg("every_tile") = false, **group_defaults());
+                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(), **group_defaults());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
     Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"]),
@@ -34,7 +32,6 @@ Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options)
     from_python("a_major", all["a_major"], request.shape.a_major);
     from_python("b_major", all["b_major"], request.shape.b_major);
     from_python("d_dtype", all["d_dtype"], request.shape.d_dtype);
-    if (py::cast<bool>(all["every_tile"])) request.tiles = TileSet::kEvery;
     return request;
 }
 
@@ -48,7 +45,7 @@ py::dict plan_one(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
 py::list plan_all(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     const Request request = request_from(m, n, k, options);
     py::list plans;
-    for (const Bf16GemmPlan& plan : plans_bf16_gemm(request.shape, request.arch, request.tiles))
+    for (const Bf16GemmPlan& plan : plans_bf16_gemm(request.shape, request.arch))
         plans.append(plan_to(plan));
     return plans;
 }
@@ -76,8 +73,7 @@ void register_bf16_plan(py::module_& m) {
           "c_is_d (C is D itself), arch (overrides of the H200's numbers), config (run this one instead of the best); those of groups as for "
           "plan_fp8_gemm.");
     m.def("plans_bf16_gemm", &plan_all, py::arg("m"), py::arg("n"), py::arg("k"),
-          "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm, and "
-          "every_tile: also tiles that are not planned, for measuring.");
+          "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm.");
     m.def("bf16_gemm_break_points", &find_break_points, py::arg("n"), py::arg("k"), py::arg("m_min"), py::arg("m_max"),
           "The configs used for m in [m_min, m_max], each with the first m that uses it.");
     m.def("pin_bf16_gemm_config", &pin, py::arg("m"), py::arg("n"), py::arg("k"), py::arg("device"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/bf16_cost_model.h"
 #include "plan/raster.h"
 #include "support/error.h"
 
@@ -19,11 +20,11 @@ struct TileRow {
     int block_m, num_math_warpgroups;
     int block_n_step, block_n_max;  // widths the kernel is made for
     int planned_step;               // widths that plans use
-    bool for_group_entries = false;  // planned only where groups are cut each for itself, and a height may fit them better
 };
 constexpr TileRow kTiles[] = {
-    {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64, true}, {256, 2, 8, 128, 128}};
+    {64, 1, 8, 256, 16}, {128, 2, 8, 256, 32}, {192, 3, 8, 192, 64}, {256, 2, 8, 128, 128}};
 constexpr int kKGroupedBlockNMax = 192;  // 128x224, 128x256 and 64x256 spilled with C
+constexpr int kReadCBlockNMax = 128;     // under the 160 registers of three warpgroups: 192x192 spilled where threads read C
 
 // K blocks of a stage, and the widest tiles they are for: what is narrow multiplies faster than it can wait.
 struct StageRow {
@@ -41,19 +42,7 @@ constexpr int kEnoughStagesWithC = 3;  // where all of D must be staged for C to
 constexpr int kLeanStoreBoxes = 2;  // one is filled while the other is read
 constexpr int kSliceRows = 8;       // of a swizzle atom
 
-// Cost: the first two are the architecture's rates, the others fitted by random search to docs/benchmarks/
-// bf16_gemm_configs_h200.csv (stages of one K block; no shape was held out).
-constexpr double kMacPerCycle = 2048;       // of an SM's tensor cores
-constexpr double kSmemBytesPerCycle = 128;  // that operands are read at
-constexpr double kLoadLatency = 2500;       // cycles from a stage's request to its arrival
-constexpr double kDrawnBytesPerCycle = 41;  // by one SM
-constexpr double kMergedAnyway = 0.62;      // of what a cluster shares: L2 merges requests of neighbouring SMs by itself
-constexpr double kWaitCycles = 190;         // of a stage: wait, issue, release
-constexpr double kNarrowBlockCycles = 105;  // the least between two K blocks of a stage
-constexpr double kTileCycles = 200;         // start of a tile's pipeline and of its store
-constexpr double kCyclesPerColumn = 14;     // of the epilogue, for 64 rows of BF16
-constexpr double kLaunchUs = 4.0;
-constexpr double kTie = 0.02;  // estimates nearer than this are not told apart
+constexpr double kTie = 0.002;  // estimates nearer than this are not told apart
 
 int deepest_pipeline(Bf16GemmConfig c, const ArchSpec& arch) {
     c.num_stages = 0;
@@ -95,6 +84,9 @@ std::string why_not(const Bf16GemmConfig& c, const ArchSpec& arch) {
     if (c.grouping == Grouping::kKGrouped && c.block_n > kKGroupedBlockNMax)
         return fmt::format("registers: {} columns and the walk over groups of K spill, at most {} do not", c.block_n,
                            kKGroupedBlockNMax);
+    if (c.num_math_warpgroups == 3 && reads_c(c) && c.block_n > kReadCBlockNMax)
+        return fmt::format("registers: {} columns of three warpgroups spill where threads read C, at most {} do not", c.block_n,
+                           kReadCBlockNMax);
     if (divides_rows(c.grouping) && (c.a_major != Major::kK || c.cluster_m > 1))
         return "grouping: A is K-major, and clusters lie along N, for their rows share a group";
     if (c.block_n % (kSliceRows * c.cluster_m) != 0)
@@ -120,84 +112,18 @@ bool idles(const Bf16GemmConfig& c, const Bf16GemmShape& shape) {
            ceil_div<int64_t>(shape.n, c.block_n) < c.cluster_n;
 }
 
-struct Clusters {
-    int64_t count;
-    int slots;  // that run at once
-};
-
-// Batches that one D sums.
-int64_t summed_batches(const Bf16GemmShape& shape) {
-    return shape.groups.grouping == Grouping::kBatchSum ? shape.groups.count : 1;
-}
-
-// `tiles_along_m`: of a shape's groups, likely_ or most_tiles_along_m.
-Clusters clusters_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, int sms, const auto& tiles_along_m) {
-    return {tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
-                ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n),
-            resident_clusters(sms, c.cluster_m * c.cluster_n)};
-}
-
-// Rows of A that tiles of `block_m` rows read for one matrix of B: where each group is cut for itself, more than it wants.
-int64_t rows_under_tiles(int block_m, const Bf16GemmShape& shape) {
-    const GroupRows group = group_rows(shape.m, shape.groups);
-    if (!has_entry_per_group(shape.groups.grouping)) return group.rows;
-    const int64_t tiles = likely_tiles_along_m(shape.m, shape.groups, block_m);
-    return std::min(ceil_div(tiles * block_m, group.count), shape.m);
-}
-
-Raster raster_of(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
-    const double row_bytes = 2.0 * double(shape.k) * double(summed_batches(shape));
-    const GroupRows group = group_rows(shape.m, shape.groups);
-    Raster raster = pick_raster({rows_under_tiles(c.block_m, shape), int64_t(c.block_m) * c.cluster_m, row_bytes},
-                                {shape.n, int64_t(c.block_n) * c.cluster_n, row_bytes}, c.cluster_m * c.cluster_n, arch);
-    raster.operand_bytes *= double(group.count);
-    return raster;
-}
-
-// Cycles between two stages of a tile in the steady state.
-double stage_cycles(const Bf16GemmConfig& c, double a_rows) {
-    const double tensor = c.k_blocks * double(c.block_m) * c.block_n * kBf16BlockK / kMacPerCycle;
-    const double waves = double(c.block_m) / kWgmmaM;
-    const double smem = c.k_blocks * waves * (kWgmmaM + c.block_n) * kBf16SpanBytes / kSmemBytesPerCycle;
-    const auto shared = [](double bytes, int ctas) { return bytes * (kMergedAnyway + (1 - kMergedAnyway) / ctas); };
-    const double drawn =
-        shared(c.k_blocks * a_rows * kBf16SpanBytes, c.cluster_n) + shared(double(smem_plan(c).b_stage), c.cluster_m);
-    return std::max({tensor, smem, drawn / kDrawnBytesPerCycle, kLoadLatency / std::max(c.num_stages - 1, 1),
-                     kWaitCycles + c.k_blocks * kNarrowBlockCycles});
-}
-
-// The longest of what the SMs, L2 and memory need, waves of tiles being whole.
-double estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, const ArchSpec& arch) {
-    const Clusters clusters = clusters_of(c, shape, arch.sm_count, likely_tiles_along_m);
-    const double stages = double(ceil_div<int64_t>(shape.k, c.k_blocks * kBf16BlockK) * summed_batches(shape));
-    const int d_bytes = output_bytes(c.d_dtype);
-    const double columns = c.block_n * (reads_c(c) ? 2.0 : 1.0) * d_bytes / 2;
-    const double epilogue = kTileCycles + kCyclesPerColumn * columns * c.block_m / kWgmmaM / c.num_math_warpgroups;
-    const double waves = double(ceil_div<int64_t>(clusters.count, clusters.slots));
-    const double a_rows = double(std::min<int64_t>(c.block_m, shape.m));
-    const double math = waves * (stages * stage_cycles(c, a_rows) + epilogue) / (arch.clock_ghz * 1e3);
-
-    const int b_rows = smem_plan(c).b_stage / kBf16SpanBytes;  // of all its K blocks
-    const double drawn =
-        double(clusters.count) * stages * (c.k_blocks * a_rows * c.cluster_m + double(b_rows) * c.cluster_n);
-    const double l2 = drawn * kBf16SpanBytes / (arch.l2_tb_per_s * 1e6);
-    const double written = rows_of_d(shape.m, shape.groups) * double(shape.n) * d_bytes * (c.has_c ? 2 : 1);
-    const double dram = (raster_of(c, shape, arch).operand_bytes + written) / (arch.dram_tb_per_s * 1e6);
-    return kLaunchUs + std::max({math, l2, dram});
-}
-
 Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const ArchSpec& arch) {
     Bf16GemmShape shape = asked;
     shape.m = planning_m(asked.m);
-    const Clusters clusters = clusters_of(c, asked, arch.usable_sms, most_tiles_along_m);
+    const Bf16Clusters clusters = most_clusters(c, asked, arch.usable_sms);
     Bf16GemmPlan plan;
     plan.config = c;
     plan.cluster = c.cluster_m * c.cluster_n;
     plan.grid = int(std::min<int64_t>(clusters.count, clusters.slots)) * plan.cluster;
     plan.threads = num_threads(c);
     plan.smem_bytes = smem_plan(c).total;
-    plan.raster = raster_of(c, asked, arch).args;
-    plan.estimate_us = estimate_us(c, shape, arch);
+    plan.raster = bf16_raster(c, asked, arch).args;
+    plan.estimate_us = bf16_estimate_us(c, shape, arch);
     return plan;
 }
 
@@ -227,7 +153,7 @@ void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
              arch.sm_count, arch.usable_sms);
 }
 
-std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch, TileSet tiles) {
+std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec& arch) {
     std::vector<Bf16GemmConfig> configs;
     Bf16GemmConfig c{};
     c.a_major = shape.a_major;
@@ -237,7 +163,6 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
     c.has_c = shape.has_c;
     set_edge(c, shape);
     for (const TileRow& tile : kTiles) {
-        if (tile.for_group_entries && tiles == TileSet::kPlanned && !has_entry_per_group(c.grouping)) continue;
         c.block_m = tile.block_m;
         c.num_math_warpgroups = tile.num_math_warpgroups;
         for (c.block_n = tile.planned_step; c.block_n <= tile.block_n_max; c.block_n += tile.planned_step) {
@@ -257,10 +182,10 @@ std::vector<Bf16GemmConfig> enumerate(const Bf16GemmShape& shape, const ArchSpec
 
 }  // namespace
 
-std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch, TileSet tiles) {
+std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch) {
     check_request(shape, arch);
     std::vector<Bf16GemmPlan> plans;
-    for (const Bf16GemmConfig& config : enumerate(shape, arch, tiles))
+    for (const Bf16GemmConfig& config : enumerate(shape, arch))
         if (!idles(config, shape) && why_not(config, shape, arch).empty()) plans.push_back(plan_of(config, shape, arch));
     DG_CHECK(!plans.empty(), "No config of {} runs {} in {} bytes of shared memory per block", kKernel.entry,
              describe(shape), arch.smem_per_block);

@@ -35,12 +35,8 @@ struct Bf16GemmPlan {
     double estimate_us = 0;  // lower is better
 };
 
-// Which tiles are looked at: those that plans use, or also those that are only measured.
-enum class TileSet : uint8_t { kPlanned, kEvery };
-
 // Plans of all configs that run the shape, the pick first, the others by rising estimate. Throws Error if there is none.
-std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch,
-                                          TileSet tiles = TileSet::kPlanned);
+std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 
 // The plan that runs a given config on `shape`, whose N says whether it is ragged; an Error says why it cannot.

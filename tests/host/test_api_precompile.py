@@ -124,9 +124,10 @@ def test_compile_of_bf16_builds_what_calls_use(cache, op):
     built = deep_gemm.compile(op, m=(1, 150), n=576, k=512, jobs=2, **output, **groups)
     expected = set()
     for m in range(1, 151):
-        words = {"d_dtype": "f32", "has_c": True} if output else {}
-        source = _C.print_bf16_gemm_source(_C.plan_bf16_gemm(m, 576, 512, **options, **words)["config"])
-        expected.add(_C.jit_digest(source["entry"], source["text"], 9, 0))
+        for place in (False, True) if output else (None,):  # C apart, C that is D
+            words = {"d_dtype": "f32", "has_c": True, "c_is_d": place} if output else {}
+            source = _C.print_bf16_gemm_source(_C.plan_bf16_gemm(m, 576, 512, **options, **words)["config"])
+            expected.add(_C.jit_digest(source["entry"], source["text"], 9, 0))
     assert {kernel.digest for kernel in built} == expected and len(built) > 1
 
 

@@ -96,8 +96,9 @@ def test_kernels_are_compiled_ahead_of_time(monkeypatch, tmp_path):
         assert all(kernel.text.endswith("batched") for kernel in kernels) and any("+c" in kernel.text for kernel in kernels)
         (kernel,) = deep_gemm.compile("einsum", expr=BHR, **shape)
         assert kernel.text.endswith("batched") and "b=mn" in kernel.text
-        (kernel,) = deep_gemm.compile("einsum", expr=BMN, out="float32", accumulate=True, **shape)
-        assert kernel.text.endswith("batch_sum") and "bmn_bnk_mn_gemm_impl" in kernel.entry
+        kernels = deep_gemm.compile("einsum", expr=BMN, out="float32", accumulate=True, **shape)
+        assert all(kernel.text.endswith("batch_sum") and "bmn_bnk_mn_gemm_impl" in kernel.entry for kernel in kernels)
+        assert [("+c" in kernel.text, "+=" in kernel.text) for kernel in kernels] == [(True, False), (False, True)]
     finally:
         monkeypatch.undo()
         _C.reload_settings()

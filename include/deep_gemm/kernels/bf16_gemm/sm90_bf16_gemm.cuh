@@ -31,7 +31,8 @@
 
 namespace deep_gemm {
 
-// One CTA's share of an operand's tile: `rank` of those that share it.
+// One CTA's share of an operand's tile: `rank` of the kSharers that share it. kGrouping: as its rows are divided.
+template <int kSharers, Grouping kGrouping>
 struct OperandShare {
     const TensorMap& map;
     uint32_t mn_idx;  // first row of the tile
@@ -55,9 +56,11 @@ struct KPlace {
     }
 };
 
-// Loads the share of a K block. kMaps: as the maps are, kGrouping: as the rows are divided.
-template <Major kMajor, int kSharers, Grouping kMaps, Grouping kGrouping, typename Place>
-DG_DEVICE void load_share(const OperandShare& share, const Place& place, ptx::SmemAddr stage, ptx::SmemAddr full) {
+// Loads the share of a K block.
+template <Major kMajor, bool kBatchedMaps, int kSharers, Grouping kGrouping>
+DG_DEVICE void load_share(const OperandShare<kSharers, kGrouping>& share, const auto& place, ptx::SmemAddr stage,
+                          ptx::SmemAddr full) {
+    constexpr Grouping kMaps = kBatchedMaps ? Grouping::kBatched : Grouping::kDense;
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         for_each_slice<kSharers, kGrouping>(share.rank, share.slices.count, [&](uint32_t slice) {
@@ -83,7 +86,6 @@ DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
-    constexpr Grouping kMaps = has_grouped_maps(kConfig) ? Grouping::kBatched : Grouping::kDense;
     constexpr bool kBatchSum = Bf16GemmContext<kConfig>::kBatchSum;
     const bool issuer = ptx::elect_one();
     constexpr SliceArgs kBSlices = b_slices(kConfig);
@@ -95,8 +97,8 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
         SliceArgs a_slices = ctx.args.a_slices;
         a_slices.count = pieces_with_rows<kConfig.grouping>(tile, a_slices.rows, a_slices.count);
         const uint32_t block_bytes = loaded_bytes<kConfig.a_major>(a_slices) + loaded_bytes<kConfig.b_major>(kBSlices);
-        const OperandShare a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
-        const OperandShare b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
+        const OperandShare<kConfig.cluster_n, kConfig.grouping> a{ctx.args.a, tile.m_idx, rank_n, a_mask, a_slices};
+        const OperandShare<kConfig.cluster_m, Grouping::kDense> b{ctx.args.b, tile.n_idx, rank_m, b_mask, kBSlices};
         KPlace<kBatchSum> a_place{ctx.first_k(tile), has_operand_per_group(kConfig.grouping) ? tile.group : 0};
         KPlace<kBatchSum> b_place{ctx.first_k(tile), tile.group};
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
@@ -108,8 +110,8 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
             ptx::mbarrier_arrive_expect_tx(full, kConfig.k_blocks * block_bytes);
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
-                load_share<kConfig.a_major, kConfig.cluster_n, kMaps, kConfig.grouping>(a, a_place, ctx.a_stage(cursor.stage, i), full);
-                load_share<kConfig.b_major, kConfig.cluster_m, kMaps, Grouping::kDense>(b, b_place, ctx.b_stage(cursor.stage, i), full);
+                load_share<kConfig.a_major, has_grouped_maps(kConfig)>(a, a_place, ctx.a_stage(cursor.stage, i), full);
+                load_share<kConfig.b_major, has_grouped_maps(kConfig)>(b, b_place, ctx.b_stage(cursor.stage, i), full);
                 a_place.advance(ctx.args.k);
                 b_place.advance(ctx.args.k);
             }

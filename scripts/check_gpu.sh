@@ -17,7 +17,7 @@ part() { # name, seconds, command...: runs it, keeps its output, says how it end
 
 gpu_tests() { part "$1" 240 python -m pytest -q -m gpu -p no:cacheprovider "${@:2}"; }
 
-part cold 60 python scripts/cold_call.py
+part cold 120 python scripts/cold_call.py
 gpu_tests dense tests/kernels/test_fp8_gemm.py &
 gpu_tests grouped tests/kernels/test_m_grouped_fp8.py tests/kernels/test_grouped_fp8_gemm.py &
 gpu_tests bf16 tests/kernels/test_bf16_gemm.py tests/kernels/test_grouped_bf16_gemm.py &

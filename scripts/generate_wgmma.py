@@ -11,7 +11,7 @@ HEADER = """\
 // PTX ISA: wgmma.mma_async.sync.aligned.{instruction}. PTX 8.0, sm_90a. Both operands by shared-memory
 // descriptor, {majors}. Asynchronous: wgmma_fence before the first, wgmma_commit after the last, wgmma_wait
 // before the accumulators are read or the operands are overwritten.
-#pragma once
+{remark}#pragma once
 
 #include <deep_gemm/ptx/wgmma.cuh>
 
@@ -39,15 +39,40 @@ struct {name}<{n}> {{
 }};
 """
 
+BLOCK_TEMPLATE = """
+template <>
+struct {name}<{n}> {{
+    static DG_DEVICE void mma_block(float (&d)[{count}], const uint64_t (&a)[{steps}], const uint64_t (&b)[{steps}]) {{
+        asm volatile(
+            "{{\\n\\t"
+            ".reg .pred p;\\n\\t"
+{instructions}
+            "}}"
+{outputs}
+            : {inputs});
+    }}
+}};
+"""
+
+BLOCK_REMARK = """\
+// A block is {steps} instructions along K, D = A*B: in one asm, for the optimiser takes its time for each accumulator of each
+// asm, and the machine code is the same (docs/jit-cache.md).
+"""
+
 
 @dataclass(frozen=True)
 class Family:
-    """The shapes of one pair of operand types; `has_majors`: either major of A and B, chosen by immediates."""
+    """The shapes of one pair of operand types.
+
+    `has_majors`: either major of A and B, chosen by immediates. `steps`: instructions of a block of K, 1 if the caller
+    accumulates instruction by instruction.
+    """
 
     file: str
     name: str
     instruction: str  # N stands for the accumulator's width
     has_majors: bool
+    steps: int
 
     @property
     def signature(self) -> str:
@@ -57,8 +82,8 @@ class Family:
 
 
 FAMILIES = (
-    Family("wgmma_shapes.cuh", "WgmmaE4m3", "m64nNk32.f32.e4m3.e4m3", False),
-    Family("wgmma_bf16_shapes.cuh", "WgmmaBf16", "m64nNk16.f32.bf16.bf16", True),
+    Family("wgmma_shapes.cuh", "WgmmaE4m3", "m64nNk32.f32.e4m3.e4m3", has_majors=False, steps=4),
+    Family("wgmma_bf16_shapes.cuh", "WgmmaBf16", "m64nNk16.f32.bf16.bf16", has_majors=True, steps=1),
 )
 
 
@@ -66,13 +91,45 @@ def wrapped(items: list, prefix: str, width: int = 92) -> list:
     return textwrap.wrap(" ".join(items), width - len(prefix))
 
 
-def specialisation(family: Family, n: int) -> str:
-    count = n // 2
+def register_lines(count: int) -> str:
+    """The accumulators as an operand of the instruction."""
     registers = wrapped([f"%{i}," for i in range(count)], "")
     registers[0] = "{" + registers[0]
     registers[-1] = registers[-1].rstrip(",") + "},"
+    return "\n".join(f'            "{line} "' for line in registers)
+
+
+def output_lines(count: int) -> str:
+    """The accumulators as outputs of the asm."""
     outputs = wrapped([f'"+f"(d[{i}]),'.replace(" ", "") for i in range(count)], "  ")
     outputs[-1] = outputs[-1].rstrip(",")
+    return "\n".join(f"            {': ' if i == 0 else '  '}{line}" for i, line in enumerate(outputs))
+
+
+def block_specialisation(family: Family, n: int) -> str:
+    """A shape that multiplies a block of K: the first instruction overwrites, the others accumulate."""
+    count, lines = n // 2, []
+    for step in range(family.steps):
+        if step < 2:
+            lines.append(f'            "setp.{("ne", "eq")[step]}.b32 p, 0, 0;\\n\\t"')
+        lines.append(f'            "wgmma.mma_async.sync.aligned.{family.instruction.replace("N", str(n))} "')
+        lines.append(register_lines(count))
+        lines.append(f'            "%{count + step}, %{count + family.steps + step}, p, 1, 1;\\n\\t"')
+    descriptors = [f'"l"({operand}[{step}])' for operand in "ab" for step in range(family.steps)]
+    return BLOCK_TEMPLATE.format(
+        name=family.name,
+        n=n,
+        count=count,
+        steps=family.steps,
+        instructions="\n".join(lines),
+        outputs=output_lines(count),
+        inputs=", ".join(descriptors),
+    )
+
+
+def specialisation(family: Family, n: int) -> str:
+    """A shape of one instruction."""
+    count = n // 2
     return TEMPLATE.format(
         name=family.name,
         signature=family.signature,
@@ -84,16 +141,19 @@ def specialisation(family: Family, n: int) -> str:
         p=count + 2,
         a=count,
         b=count + 1,
-        registers="\n".join(f'            "{line} "' for line in registers),
-        outputs="\n".join(f"            {': ' if i == 0 else '  '}{line}" for i, line in enumerate(outputs)),
+        registers=register_lines(count),
+        outputs=output_lines(count),
     )
 
 
 def main() -> None:
     for family in FAMILIES:
         majors = "of either major" if family.has_majors else "K-major"
-        header = HEADER.format(name=family.name, instruction=family.instruction, majors=majors)
-        shapes = "".join(specialisation(family, n) for n in range(8, 257, 8))
+        blocks = family.steps > 1
+        remark = BLOCK_REMARK.format(steps=family.steps) if blocks else ""
+        header = HEADER.format(name=family.name, instruction=family.instruction, majors=majors, remark=remark)
+        shape = block_specialisation if blocks else specialisation
+        shapes = "".join(shape(family, n) for n in range(8, 257, 8))
         (FOLDER / family.file).write_text(header + shapes + "\n}  // namespace deep_gemm::ptx\n")
 
 

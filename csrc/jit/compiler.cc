@@ -14,6 +14,17 @@ namespace {
 // Part of every digest: raise it when the meaning of a digest or of an entry changes.
 constexpr std::string_view kDigestVersion = "deep_gemm jit 1";
 
+struct OptionRow {
+    const char* option;
+    NvrtcVersion since;
+};
+
+// Spare work, and leave the code as it is. Tried with NVRTC 12.0, 12.4, 12.6, 12.8, 12.9 and 13.0.
+constexpr OptionRow kSparingOptions[] = {
+    {"--minimal", {12, 4}},   // no declarations of textures and of the runtime's functions
+    {"--no-cache", {12, 9}},  // else images are kept a second time, by the driver, which is opened for that
+};
+
 std::vector<std::string> make_options(const Target& target, const Nvrtc& compiler) {
     std::vector<std::string> options = {
         "--std=c++20",
@@ -21,6 +32,8 @@ std::vector<std::string> make_options(const Target& target, const Nvrtc& compile
         "-default-device",      // constexpr functions shared with the host carry no annotation
         "--no-source-include",  // else headers in the current folder would be seen
     };
+    for (const OptionRow& row : kSparingOptions)
+        if (compiler.version >= row.since) options.emplace_back(row.option);
     // Always: the report travels with the cached image, so that asking for it later compiles nothing again.
     // The kernels are written as they shall run: a higher level takes twice the time to find the same code.
     if (target.kind == ImageKind::kCubin) {

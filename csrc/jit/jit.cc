@@ -1,7 +1,6 @@
 #include "jit/jit.h"
 
 #include <atomic>
-#include <chrono>
 #include <utility>
 
 #include "jit/compiler.h"
@@ -14,6 +13,7 @@
 #include "support/files.h"
 #include "support/log.h"
 #include "support/settings.h"
+#include "support/stopwatch.h"
 
 namespace deep_gemm::jit {
 namespace {
@@ -46,19 +46,21 @@ ImagePtr load_from_disk(const std::string& folder, const Job& job) {
 
 ImagePtr compile_and_publish(const std::string& folder, const Job& job) {
     const std::string source_path = dump_source(folder, job);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch compiling;
     Compiled compiled = compile(job, source_path);
     ++counters.compiled;
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     log::line(log::Topic::kJit, "{} {}: compiled in {:.0f} ms\n{}", job.source.entry, job.digest,
-              took.count(), compiled.log);
+              compiling.milliseconds(), compiled.log);
     auto image = std::make_shared<Image>();
     image->bytes = std::move(compiled.image);
     image->digest = job.digest;
     image->entry = job.source.entry;
     image->kind = job.target.kind;
     image->log = std::move(compiled.log);
+    const Stopwatch publishing;
     if (disk_cache::store(folder, *image)) ++counters.published;
+    log::line(log::Topic::kJit, "{} {}: published in {:.1f} ms", image->entry, image->digest,
+              publishing.milliseconds());
     dump_ptx(folder, job.digest, compiled.ptx);
     return image;
 }

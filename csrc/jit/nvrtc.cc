@@ -15,8 +15,10 @@
 
 #include "support/error.h"
 #include "support/files.h"
+#include "support/log.h"
 #include "support/settings.h"
 #include "support/sha256.h"
+#include "support/stopwatch.h"
 
 namespace deep_gemm::jit {
 namespace {
@@ -205,7 +207,12 @@ std::vector<std::string> nvrtc_search_path() {
 NvrtcSearch find_nvrtc() {
     SearchState& s = state();
     const std::lock_guard lock(s.mutex);
-    if (!s.result) s.result = search(s);
+    if (s.result) return *s.result;
+    const Stopwatch stopwatch;
+    s.result = search(s);
+    if (s.result->library != nullptr)
+        log::line(log::Topic::kLoad, "NVRTC '{}': found and opened in {:.1f} ms", s.result->library->path,
+                  stopwatch.milliseconds());
     return *s.result;
 }
 

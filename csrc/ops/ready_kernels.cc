@@ -3,17 +3,23 @@
 #include "jit/jit.h"
 #include "support/blocking.h"
 #include "support/error.h"
+#include "support/log.h"
+#include "support/stopwatch.h"
 
 namespace deep_gemm::ops {
 
 namespace {
 
 std::shared_ptr<const launch::Kernel> load(int device, const jit::Image& image, const launch::LaunchShape& shape) {
-    return launch::load_kernel(device, {.bytes = image.bytes.data(),
-                                        .size = image.bytes.size(),
-                                        .entry = image.entry.c_str(),
-                                        .smem_bytes = static_cast<int>(shape.smem_bytes),
-                                        .cluster_size = static_cast<int>(shape.cluster)});
+    const Stopwatch stopwatch;
+    auto kernel = launch::load_kernel(device, {.bytes = image.bytes.data(),
+                                               .size = image.bytes.size(),
+                                               .entry = image.entry.c_str(),
+                                               .smem_bytes = static_cast<int>(shape.smem_bytes),
+                                               .cluster_size = static_cast<int>(shape.cluster)});
+    log::line(log::Topic::kLoad, "{} {}: loaded on device {} in {:.1f} ms", image.entry, image.digest, device,
+              stopwatch.milliseconds());
+    return kernel;
 }
 
 }  // namespace

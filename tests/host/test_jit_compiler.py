@@ -211,6 +211,13 @@ def test_compiler_command_is_printed(tmp_path):
     assert "scale_by.cu" in err
 
 
+def test_options_that_spare_work_go_to_compilers_that_know_them(tmp_path):
+    built = build(DG_JIT_CACHE_DIR=tmp_path, DG_JIT_PRINT_COMPILER_COMMAND=1)
+    version, words = tuple(built.answer["nvrtc_version"]), built.err.split()
+    assert ("--minimal" in words) == (version >= (12, 4)), (version, words)
+    assert ("--no-cache" in words) == (version >= (12, 9)), (version, words)
+
+
 # -- copies for people -----------------------------------------------------------------------------
 
 

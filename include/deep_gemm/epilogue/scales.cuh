@@ -51,6 +51,38 @@ class ScaleFeed {
         load();
     }
 
+    // Makes the scales of the next kStep K blocks current, a batch or less; `position` in the batch is that of the first.
+    template <int kStep>
+    DG_DEVICE void turn_to(uint32_t position) {
+        static_assert(kStep <= kBatch && (kStep % 4 == 0 || 4 % kStep == 0), "steps do not straddle groups");
+        if (kStep == kBatch || position == 0)
+            turn();
+        else if (kGroups == 2 && position == 4)
+            current_[0] = current_[1];
+    }
+
+    // The scales of K block `index` (a constant after unrolling) of a step that began at `position`.
+    DG_DEVICE Scales at(uint32_t position, int index) const {
+        Scales scales;
+#pragma unroll
+        for (int wave = 0; wave < kWaves; ++wave)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+#pragma unroll
+                for (int i = 0; i < kColumns; ++i)
+                    scales.value[wave][half][i] =
+                        __shfl_sync(0xffffffff, current_[index / 4].value[wave][half][i], (position + index) % 4, 4);
+        return scales;
+    }
+
+  private:
+    static constexpr int kGroups = kBatch / 4;
+    static constexpr int kColumns = kBlocks == 0 ? 1 : kBlocks;
+    struct Factors {
+        float sfa[kWaves][2];
+        float sfb[kColumns];
+    };
+
     // Makes the loaded batch current and starts loading the one after it.
     DG_DEVICE void turn() {
 #pragma unroll
@@ -67,28 +99,6 @@ class ScaleFeed {
                 }
         load();
     }
-
-    // The scales of the batch's K block `index`, a constant after unrolling.
-    DG_DEVICE Scales at(int index) const {
-        Scales scales;
-#pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-#pragma unroll
-                for (int i = 0; i < kColumns; ++i)
-                    scales.value[wave][half][i] =
-                        __shfl_sync(0xffffffff, current_[index / 4].value[wave][half][i], index % 4, 4);
-        return scales;
-    }
-
-  private:
-    static constexpr int kGroups = kBatch / 4;
-    static constexpr int kColumns = kBlocks == 0 ? 1 : kBlocks;
-    struct Factors {
-        float sfa[kWaves][2];
-        float sfb[kColumns];
-    };
 
     // Starts loading the next batch: of each four K blocks, this lane's.
     DG_DEVICE void load() {

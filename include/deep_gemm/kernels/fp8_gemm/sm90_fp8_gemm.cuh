@@ -50,7 +50,8 @@ DG_DEVICE void load_slice(const Slice& slice, ptx::SmemAddr stage, ptx::SmemAddr
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
-    constexpr Grouping kMaps = Context::kKGrouped ? Grouping::kDense : kConfig.grouping;  // of two or three dimensions
+    // Of two or three dimensions. The cast is for NVRTC 12.4 and before, which take no mix of const and non-const here.
+    constexpr Grouping kMaps = Context::kKGrouped ? Grouping::kDense : static_cast<Grouping>(kConfig.grouping);
     const bool issuer = ptx::elect_one();
     const SliceArgs a_slices = ctx.args.a_slices;
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);

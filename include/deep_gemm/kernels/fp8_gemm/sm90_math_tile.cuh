@@ -73,21 +73,21 @@ class MathTile {
 
     // Starts product `product` of a stage.
     DG_DEVICE void issue(Accumulators& accumulators, int product, const Operands& operands) {
+        constexpr int kSteps = kBlockK / 32;  // instructions of a K block, 32 bytes further each
         const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
         const uint32_t a = operands.a + wave * (kWgmmaM * kBlockK >> 4);
         const uint32_t b = operands.b + part * (kPartN * kBlockK >> 4);
-#pragma unroll
-        for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
         ptx::wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < kKBlocks; ++i)
+        for (int i = 0; i < kKBlocks; ++i) {
+            uint64_t a_steps[kSteps], b_steps[kSteps];
 #pragma unroll
-            for (int k = 0; k < kBlockK / 32; ++k)
-                ptx::WgmmaE4m3<kPartN>::mma(
-                    accumulators.k_block[i],
-                    ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2),
-                    ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2),
-                    k == 0 ? ptx::Accumulate::kNo : ptx::Accumulate::kYes);
+            for (int k = 0; k < kSteps; ++k) {
+                a_steps[k] = ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2);
+                b_steps[k] = ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2);
+            }
+            ptx::WgmmaE4m3<kPartN>::mma_block(accumulators.k_block[i], a_steps, b_steps);
+        }
         ptx::wgmma_commit();
     }
 
@@ -120,13 +120,23 @@ class MathTile {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
-    static constexpr int kBatch = Context::kScaleBatch / kKBlocks;  // stages whose scales are loaded together
+    // Stages that a loop's body holds. SFB per row: all of a batch of scales, for the promotion is short of issue slots. Else
+    // half a batch, or two, for two-deep products alternate: the compiler takes two thirds of the time.
+    static constexpr int kUnroll =
+        Context::kSfbPerRow ? Context::kScaleBatch / kKBlocks : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
+    static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
 
-    // Those of stage i of the current batch.
-    DG_DEVICE StageScales read_scales(int i) const {
+    // Where the scales of stage `k`, a body's first, lie in their batch.
+    DG_DEVICE uint32_t scale_position(uint32_t k) const {
+        return kUnrolledBlocks == Context::kScaleBatch ? 0 : k * kKBlocks % Context::kScaleBatch;
+    }
+
+    // Those of stage i of a body that began at `position`.
+    DG_DEVICE StageScales read_scales(uint32_t position, int i) const {
         StageScales scales;
+        const uint32_t first = kUnrolledBlocks % 4 == 0 ? 0 : position;  // lanes are constants where bodies are whole groups
 #pragma unroll
-        for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(i * kKBlocks + block);
+        for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(first, i * kKBlocks + block);
         return scales;
     }
 
@@ -140,7 +150,7 @@ class MathTile {
         constexpr bool kPinScales = kConfig.num_math_warpgroups == 2;
         const uint32_t num_k = ctx_.num_k_stages(tile);
         Operands current = operands();
-        const auto step = [&](int i) {
+        const auto step = [&](uint32_t k, int i) {
             StageScales scales;
             cursor_.consumer_wait();
             const uint32_t stage = cursor_.stage;
@@ -148,8 +158,8 @@ class MathTile {
                 issue(accumulators_[0], product.value, current);
                 if constexpr (product.value == 0) {
                     if constexpr (kPinScales) ptx::keep_order(ctx_.args.n);
-                    if (i == 0) feed_.turn();
-                    scales = read_scales(i);
+                    if (i == 0) feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
+                    scales = read_scales(scale_position(k), i);
                     if constexpr (kPinScales) ptx::keep_order_after(scales.all());
                 }
                 if constexpr (product.value == kProducts - 1) {
@@ -161,11 +171,11 @@ class MathTile {
         };
         // The end of K leaves the loop: were it skipped over, the scales would be merged there, and spilled.
 #pragma unroll 1
-        for (uint32_t k = 0; k < num_k; k += kBatch)
+        for (uint32_t k = 0; k < num_k; k += kUnroll)
 #pragma unroll
-            for (int i = 0; i < kBatch; ++i) {
+            for (int i = 0; i < kUnroll; ++i) {
                 if (k + i >= num_k) return;
-                step(i);
+                step(k, i);
             }
     }
 
@@ -180,7 +190,7 @@ class MathTile {
         scales_[1] = {};
         stage_ = cursor_.stage;
         const auto step = [&](uint32_t k, int i) {
-            scales_[i % 2] = read_scales(i);
+            scales_[i % 2] = read_scales(scale_position(k), i);
             cursor_.consumer_wait();
             for_each_product<kProducts>([&](auto product) {
                 constexpr int kProduct = product.value;
@@ -197,11 +207,11 @@ class MathTile {
         };
         const uint32_t num_k = ctx_.num_k_stages(tile);
 #pragma unroll 1
-        for (uint32_t k = 0; k < num_k; k += kBatch) {
-            feed_.turn();
+        for (uint32_t k = 0; k < num_k; k += kUnroll) {
+            feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
 #pragma unroll
-            for (int i = 0; i < kBatch; ++i)
-                if (k + i < num_k) step(k + i, i);
+            for (int i = 0; i < kUnroll; ++i)
+                if (k + i < num_k) step(k, i);
         }
         if (num_k % 2 == 1)
             retire<0, kProducts - 1, kProducts>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);

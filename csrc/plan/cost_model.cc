@@ -62,6 +62,10 @@ double join(const CostConstants& cost, std::initializer_list<double> parts) {
     return top * sum;
 }
 
+bool is_tallest(const Fp8GemmConfig& c) {
+    return c.block_m == 256;
+}
+
 // Cycles between two K blocks of a tile in the steady state, as far as its own SM decides them.
 double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Tiling& t) {
     const double row_groups = double(c.block_m) / kWgmmaM;
@@ -79,7 +83,7 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
     const double promote = row_groups * (fmas * cost.fma_shared + selects);
 
     const int others = c.cluster_m * c.cluster_n - 1;
-    const double latency = cost.tma_latency + others * cost.cluster_latency;
+    const double latency = cost.tma_latency + others * (is_tallest(c) ? cost.tallest_cluster_latency : cost.cluster_latency);
     const double supply = latency / (std::max(c.num_stages - 1, 1) * c.k_blocks);
     return join(cost, {tensor, smem, promote, chain_cycles(cost, c, fmas, selects), supply});
 }

@@ -56,11 +56,10 @@ struct KPlace {
     }
 };
 
-// Loads the share of a K block.
-template <Major kMajor, bool kBatchedMaps, int kSharers, Grouping kGrouping>
+// Loads the share of a K block. kMaps: of two dimensions (kDense), or three.
+template <Major kMajor, Grouping kMaps, int kSharers, Grouping kGrouping>
 DG_DEVICE void load_share(const OperandShare<kSharers, kGrouping>& share, const auto& place, ptx::SmemAddr stage,
                           ptx::SmemAddr full) {
-    constexpr Grouping kMaps = kBatchedMaps ? Grouping::kBatched : Grouping::kDense;
     constexpr Sharing kSharing = sharing_among(kSharers);
     if constexpr (kMajor == Major::kK) {
         for_each_slice<kSharers, kGrouping>(share.rank, share.slices.count, [&](uint32_t slice) {
@@ -86,6 +85,7 @@ DG_DEVICE uint32_t loaded_bytes(const SliceArgs& slices) {
 // One warp keeps the ring of A and B stages full: all lanes walk the ring, so that its state stays uniform; one issues.
 template <Bf16GemmConfig kConfig>
 DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
+    constexpr Grouping kMaps = has_grouped_maps(kConfig) ? Grouping::kBatched : Grouping::kDense;
     constexpr bool kBatchSum = Bf16GemmContext<kConfig>::kBatchSum;
     const bool issuer = ptx::elect_one();
     constexpr SliceArgs kBSlices = b_slices(kConfig);
@@ -110,8 +110,8 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
             ptx::mbarrier_arrive_expect_tx(full, kConfig.k_blocks * block_bytes);
 #pragma unroll
             for (int i = 0; i < kConfig.k_blocks; ++i) {
-                load_share<kConfig.a_major, has_grouped_maps(kConfig)>(a, a_place, ctx.a_stage(cursor.stage, i), full);
-                load_share<kConfig.b_major, has_grouped_maps(kConfig)>(b, b_place, ctx.b_stage(cursor.stage, i), full);
+                load_share<kConfig.a_major, kMaps>(a, a_place, ctx.a_stage(cursor.stage, i), full);
+                load_share<kConfig.b_major, kMaps>(b, b_place, ctx.b_stage(cursor.stage, i), full);
                 a_place.advance(ctx.args.k);
                 b_place.advance(ctx.args.k);
             }

@@ -4,6 +4,7 @@ the outcome of each is printed as JSON. DG_EMULATE and DG_DRIVER_LIBRARY are in 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import json
 import os
 import sys
@@ -140,7 +141,7 @@ def last_launch() -> dict:
 
 def check_work_of_waves(make, element_bytes: int) -> None:
     """`make(count)`: a problem of `count` rows in one tile of 256x128, K = 256, whose config is pinned."""
-    for count in (1, 64, 65, 128, 192, 200, 256):
+    for count in (1, 64, 65, 128, 150, 192, 200, 256):
         problem = make(count)
         problem.run()
         problem.check(exact=False)
@@ -166,13 +167,42 @@ def waves_without_rows_cost_nothing() -> None:
         _C.forget_fp8_gemm_plans()
 
 
+def plans_of_height(case, shape: dict, height: int) -> list:
+    """Configs of tiles of a height for a case, clusters or not."""
+    choice = _C.explain_fp8_gemm(case.m, case.n, case.k, recipe=case.recipe, **shape)
+    return [plan["config"] for plan in (choice["best"], *choice["runners_up"]) if plan["config"]["block_m"] == height]
+
+
+def tallest_tiles_write_the_bits_of_others() -> None:
+    """256 rows, of which groups want any number of waves, with their ends inside: shared waves, halves of columns past N."""
+    counts = (0, 1, 64, 70, 128, 130, 150, 191, 192, 193, 256, 300, 450)
+    for recipe, n in (((1, 128, 128), 200), ((1, 128, 128), 203), (PER_ROW, 328)):
+        masked_case = masked(counts, 450, n, 400, recipe=recipe, expected_m=0)
+        psum_case = psum(counts, n, 400, recipe=recipe, alignment=64, m=2500, zero_padding=False, expected_m=0)
+        for case in (masked_case, psum_case, dataclasses.replace(psum_case, zero_padding=True)):
+            shape = {"grouping": case.kind, "num_groups": case.groups, "expected_m": 0, "alignment": case.alignment}
+            first = make_grouped(case)
+            first.run()
+            first.check(exact=False)
+            configs = plans_of_height(case, shape, 256)
+            assert len(configs) > 1
+            for config in configs:
+                _C.pin_fp8_gemm_config(case.m, n, 400, 0, config=config, recipe=recipe, **shape)
+                problem = make_grouped(case)
+                problem.run()
+                problem.check(exact=False)
+                for matrix, rows, _ in problem.selections():
+                    assert torch.equal(bits(problem.d[matrix, rows]), bits(first.d[matrix, rows])), (case, config)
+            _C.forget_fp8_gemm_plans()
+
+
 CASE_SHARDS = 4
 SCENARIOS = {f"cases_{i}": lambda i=i: cases(i, CASE_SHARDS) for i in range(CASE_SHARDS)}
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
     ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
-    waves_without_rows_cost_nothing,
+    waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

@@ -130,9 +130,10 @@ class MathTile {
     }
 
     // Stages that a loop's body holds. SFB per row: all of a batch of scales, for the promotion is short of issue slots. Else
-    // half a batch, or two, for two-deep products alternate: the compiler takes two thirds of the time.
-    static constexpr int kUnroll =
-        Context::kSfbPerRow ? Context::kScaleBatch / kKBlocks : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
+    // one, or half a batch, or two, for two-deep products alternate: the compiler takes half of the time.
+    static constexpr int kUnroll = Context::kSfbPerRow             ? Context::kScaleBatch / kKBlocks
+                                   : kConfig.num_accumulators == 1 ? 1
+                                                                   : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
     static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
 
     // Where the scales of stage `k`, a body's first, lie in their batch.

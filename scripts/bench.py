@@ -90,6 +90,18 @@ def driver_version() -> str:
         return "unknown"
 
 
+def command_of(argv: List[str]) -> str:
+    """The command as another machine would give it: without the place of the report, and files outside of here by name."""
+    words = list(argv)
+    if "--out" in words:
+        at = words.index("--out")
+        del words[at : at + 2]
+    if "--baseline" in words:
+        at = words.index("--baseline") + 1
+        words[at] = Path(words[at]).name
+    return shlex.join(["python", *words])
+
+
 def environment(shapes: Path, reference: str) -> Dict[str, Any]:
     """What the numbers depend on."""
     properties = torch.cuda.get_device_properties(0)
@@ -102,7 +114,7 @@ def environment(shapes: Path, reference: str) -> Dict[str, Any]:
         "cuda": torch.version.cuda,
         "torch": torch.__version__,
         "version": deep_gemm.__version__,
-        "command": shlex.join(["python", *sys.argv]),
+        "command": command_of(sys.argv),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "method": "profiler kernel time, median, L2 flushed before each launch, contenders alternated",
         "reference": reference,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 IN_README = "fp8_dense"  # the one report whose rows the README shows; of the others it has the means
@@ -31,14 +31,25 @@ def grouped_cells(row: Dict[str, Any]) -> List[str]:
     return [f"{row['dtype']} {row['layout']} {row['kind']}", rows, f"{row['n']} x {row['k']}", *figures]
 
 
+def k_grouped_cells(row: Dict[str, Any]) -> List[str]:
+    """The columns of a row whose groups divide K."""
+    figures = [shown(row, "us", 1), shown(row, "gpu_sizes_us", 1), shown(row, "tflops", 0), shown(row, "baseline_us", 0)]
+    return [row["dtype"], f"{row['groups']} in {row['k']}", f"{row['m']} x {row['n']}", *figures]
+
+
+def columns_of(row: Dict[str, Any], baseline: str) -> Tuple[List[str], Callable[[Dict[str, Any]], List[str]]]:
+    """The head of a table of such rows, and what makes their cells."""
+    if "kind" in row:
+        dense = "TFLOPS of a dense FP8 GEMM beside it"
+        return ["operands, layout", "groups", "N x K", "us", "TFLOPS", dense, f"{baseline}, us"], grouped_cells
+    if "gpu_sizes_us" in row:
+        return ["operands", "groups along K", "M x N", "us", "us, sizes from the GPU alone", "TFLOPS", f"{baseline}, us"], k_grouped_cells
+    return ["recipe or layout, D", "M", "N x K", "us", "vendor us", "TFLOPS", "speed to vendor", baseline], dense_cells
+
+
 def table(report: Dict[str, Any], with_rows: bool = True) -> List[str]:
     """The Markdown of one report: where it comes from, the host time, the rows, the means."""
-    baseline = report.get("baseline", "baseline")
-    grouped = "kind" in report["rows"][0]
-    if grouped:
-        head = ["operands, layout", "groups", "N x K", "us", "TFLOPS", "TFLOPS of a dense FP8 GEMM beside it", f"{baseline}, us"]
-    else:
-        head = ["recipe or layout, D", "M", "N x K", "us", "vendor us", "TFLOPS", "speed to vendor", baseline]
+    head, cells = columns_of(report["rows"][0], report.get("baseline", "baseline"))
     lines = [
         f"### {report['title']}",
         "",
@@ -50,7 +61,7 @@ def table(report: Dict[str, Any], with_rows: bool = True) -> List[str]:
         lines.append("Host time of a call: " + ", ".join(f"{name} {value} us" for name, value in report["host_us"].items()) + ".")
     if with_rows:
         lines += ["", "| " + " | ".join(head) + " |", "|" + "--|" * len(head)]
-        lines += ["| " + " | ".join((grouped_cells if grouped else dense_cells)(row)) + " |" for row in report["rows"]]
+        lines += ["| " + " | ".join(cells(row)) + " |" for row in report["rows"]]
     else:
         lines += ["", f"{len(report['rows'])} rows: [{PAGE}]({PAGE})."]
     means = ", ".join(f"{key}: {value:.2f}x" for key, value in report.get("geomean", {}).items())

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 out=$(realpath -m "${1:-build/gpu}")
 mkdir -p "$out"
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}  # many processes at once: threads that wait for a core spin
 
 part() { # name, seconds, command...: runs it, keeps its output, says how it ended
     local name=$1 limit=$2

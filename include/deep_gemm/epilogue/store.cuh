@@ -151,31 +151,11 @@ DG_DEVICE void store_pair(char* row, uint32_t column, uint32_t n, float x, float
     }
 }
 
-// A wave in D: its first row, and the columns of the tile that its sums are of.
-struct WavePlace {
-    uint32_t row, column, columns;
-};
-
-// Where the waves of a warpgroup lie in D: `stride` rows from one to the next. Of wave `halved`, if there is one, the sums are
-// of half of the tile's columns, and lie in the first half of its fragment; the rest of it means nothing.
-struct WavePlaces {
-    uint32_t row, stride;
-    int halved = -1;
-    uint32_t halved_row = 0, halved_column = 0;
-
-    DG_DEVICE WavePlace of(int wave, int block_n) const {
-        if (wave == halved) return {halved_row, halved_column, static_cast<uint32_t>(block_n / 2)};
-        return {row + wave * stride, 0, static_cast<uint32_t>(block_n)};
-    }
-};
-
 // Stores the rows of a wave before `tile.m_end` straight from registers, up to column N, where TMA would write more: the rest
-// of a box that ends inside a group, or of 16 bytes in which N ends.
+// of a box that ends inside a group, or of 16 bytes in which N ends. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
-                                  const WavePlace& place) {
-    const uint32_t row = place.row + threadIdx.x / 32 % 4 * 16 + ptx::lane_id() / 4;
-    const uint32_t first = tile.n_idx + place.column;
+                                  uint32_t row) {
     const OutputArgs& output = args.output;
     const int32_t group = has_output_per_group(kConfig.grouping) ? tile.group : 0;
 #pragma unroll
@@ -185,10 +165,9 @@ DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.
         char* d_row = static_cast<char*>(output.data) +
                       (group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
 #pragma unroll
-        for (uint32_t column = 0; column < kConfig.block_n; column += 8)
-            if (column < place.columns)
-                store_pair<kConfig.dtype>(d_row, first + column + ptx::lane_id() % 4 * 2, args.n,
-                                          sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
+        for (int column = 0; column < kConfig.block_n; column += 8)
+            store_pair<kConfig.dtype>(d_row, tile.n_idx + column + ptx::lane_id() % 4 * 2, args.n,
+                                      sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
     }
 }
 
@@ -199,17 +178,16 @@ DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
 }
 
 // Makes a wave's sums what its group wants of D before they are stored: rows of no group become zeros, and a wave of a masked
-// group that TMA may not write whole is stored here. `row` is this thread's first.
+// group that TMA may not write whole is stored here. `row` is this thread's first, `wave_row` the wave's.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row,
-                                  const WavePlace& place) {
+                                  uint32_t wave_row) {
     if constexpr (kConfig.grouping == Grouping::kContiguous)
         zero_rows_unless([&](uint32_t r) { return args.groups.layout[min_of(r, args.m - 1)] >= 0; }, sums, row);
     if constexpr (kConfig.grouping == Grouping::kPsum)
         zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, sums, row);
     if constexpr (kConfig.grouping == Grouping::kMasked)
-        if (place.row < tile.m_end && tile.m_end < place.row + kWgmmaM)
-            store_partial_wave<kConfig>(args, sums, tile, place);
+        if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM) store_partial_wave<kConfig>(args, sums, tile, row);
 }
 
 template <StoreConfig kConfig>
@@ -221,11 +199,11 @@ DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column,
         kConfig.adds ? ptx::tma_add_3d(d, box, column, row, d_group) : ptx::tma_store_3d(d, box, column, row, d_group);
 }
 
-// Stages and stores boxes of a warpgroup's waves, wave by wave, from kFirst on, as many as are staged at once. All its
+// Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
 // threads take part.
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                           ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
+                           ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     constexpr int kBoxesInRow = kConfig.block_n / kConfig.columns;
     constexpr int kCount = min_of(kConfig.boxes, kWaves * kBoxesInRow - kFirst);
     const uint32_t lane = ptx::lane_id(), warp_row = threadIdx.x / 32 % 4 * 16;
@@ -245,12 +223,11 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
     if (!storing_thread) return;
 #pragma unroll
     for (int i = kFirst; i < kFirst + kCount; ++i) {
-        const WavePlace place = places.of(i / kBoxesInRow, kConfig.block_n);
-        const uint32_t box_row = place.row, in_wave = i % kBoxesInRow * kConfig.columns;
-        const uint32_t column = tile.n_idx + place.column + in_wave;
+        const uint32_t box_row = row + i / kBoxesInRow * kWgmmaM;
+        const uint32_t column = tile.n_idx + i % kBoxesInRow * kConfig.columns;
         // kMasked: a wave that TMA may not write whole went another way.
         const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
-        if (!wanted || in_wave >= place.columns || column >= args.n) continue;
+        if (!wanted || column >= args.n) continue;
         uint32_t d_column = column;
         if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
         store_box<kConfig>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
@@ -260,33 +237,34 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
 
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                                ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
+                                ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
     if constexpr (kFirst < kBoxes) {
-        store_boxes<kConfig, kFirst>(args, sums, tile, staging, places, barrier_id);
-        store_boxes_from<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, places, barrier_id);
+        store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
+        store_boxes_from<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
     }
 }
 
-// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads
+// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
 // share named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
 // a ragged N goes another way.
 template <StoreConfig kConfig, typename Args, int kWaves>
 DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                          ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
+                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
     if constexpr (kConfig.ragged_n) {
         if (tile.n_idx + kConfig.block_n > args.n) {
             ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);  // C may be D, and other warps re-read its last row
+            const uint32_t row_in_wave = threadIdx.x / 32 % 4 * 16 + ptx::lane_id() / 4;
 #pragma unroll
             for (int wave = 0; wave < kWaves; ++wave) {
-                const WavePlace place = places.of(wave, kConfig.block_n);
-                const bool is_stored = kConfig.grouping == Grouping::kMasked && tile.m_end < place.row + kWgmmaM;
-                if (!is_stored) store_partial_wave<kConfig>(args, sums[wave], tile, place);
+                const uint32_t wave_row = row + wave * kWgmmaM;
+                const bool is_stored = kConfig.grouping == Grouping::kMasked && tile.m_end < wave_row + kWgmmaM;
+                if (!is_stored) store_partial_wave<kConfig>(args, sums[wave], tile, wave_row + row_in_wave);
             }
             return;
         }
     }
-    store_boxes_from<kConfig, 0>(args, sums, tile, staging, places, barrier_id);
+    store_boxes_from<kConfig, 0>(args, sums, tile, staging, row, barrier_id);
 }
 
 }  // namespace deep_gemm

@@ -126,12 +126,12 @@ DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kW
                            const Tile& tile) {
 #pragma unroll
     for (int wave = 0; wave < kWaves; ++wave) {
-        const WavePlace place = ctx.wave_places(tile).of(wave, kConfig.block_n);
-        const uint32_t row = place.row + ctx.row_in_wave();
+        const uint32_t wave_row = ctx.first_row(tile) + wave * kWgmmaM;
+        const uint32_t row = wave_row + ctx.row_in_wave();
         if constexpr (reads_c(kConfig))
-            if (place.row < ctx.args.m && tile.n_idx < ctx.args.n)
+            if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, row, ctx.lane);
-        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, place);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row);
     }
 }
 
@@ -161,7 +161,7 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
             make_neutral(sums);
         if constexpr (stages_c(kConfig)) c.add_to(sums, tile, ctx.first_row(tile));
         finish_sums<kConfig>(ctx, sums, tile);
-        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), ctx.wave_places(tile), 1 + ctx.warp / 4);
+        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), ctx.first_row(tile), 1 + ctx.warp / 4);
     }
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }

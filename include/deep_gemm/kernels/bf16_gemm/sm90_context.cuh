@@ -1,7 +1,6 @@
 // The set of the SM90 BF16 GEMM: what every role knows of its CTA, and where things lie in shared memory.
 #pragma once
 
-#include <deep_gemm/epilogue/store.cuh>
 #include <deep_gemm/kernels/bf16_gemm/interface.h>
 #include <deep_gemm/ptx/address.cuh>
 #include <deep_gemm/schedule/grouping.cuh>
@@ -45,7 +44,6 @@ struct Bf16GemmContext {
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s, int i) const { return smem + kSmem.b_offset + s * kSmem.b_stage + i * kBBlock; }
     // First row of this math warpgroup's part of a tile.
     DG_DEVICE uint32_t first_row(const Tile& tile) const { return tile.m_idx + warp / 4 * kWaves * kWgmmaM; }
-    DG_DEVICE WavePlaces wave_places(const Tile& tile) const { return {first_row(tile), kWgmmaM}; }
     DG_DEVICE ptx::SmemAddr staging() const { return smem + warp / 4 * kConfig.store_boxes * kStoreBoxBytes; }
     DG_DEVICE ptx::SmemAddr c_full() const { return smem + kSmem.c_barrier_offset + warp / 4 * 8; }
     // This math thread's first row of a wave.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deep_gemm/epilogue/scales.cuh>
-#include <deep_gemm/epilogue/store.cuh>
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 #include <deep_gemm/schedule/grouping.cuh>
 #include <deep_gemm/tile/group_maps.cuh>
@@ -17,13 +16,6 @@ struct Fp8GemmContext {
     static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
-    // Warpgroups take turns at the waves where not all may have rows. If an odd number has, two of them share the last one: each
-    // multiplies it with half of the columns. A warpgroup's products follow one another, so its time counts, not the tensor core's.
-    static constexpr bool kTakesTurns = has_entry_per_group(kConfig.grouping);
-    static constexpr uint32_t kWaveStride = kWgmmaM * (kTakesTurns ? kConfig.num_math_warpgroups : 1);
-    static constexpr uint32_t kFirstWaveStride = kWgmmaM * (kTakesTurns ? 1 : kWaves);
-    static constexpr bool kSharesWaves = kTakesTurns && kConfig.num_math_warpgroups == 2 && kWaves == 2 &&
-                                         kConfig.num_accumulators == 1 && kConfig.block_n == kScaleBlock;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     // 128-column blocks of SFB a tile can touch.
@@ -73,27 +65,8 @@ struct Fp8GemmContext {
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
         return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
     }
-    // Waves of a tile that have rows.
-    DG_DEVICE uint32_t waves_with_rows(const Tile& tile) const {
-        return pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, kConfig.block_m / kWgmmaM);
-    }
-    // Whether the last of them is shared by the warpgroups: if there is no wave of zeros behind it, which one would have to write.
-    DG_DEVICE bool shares_wave(const Tile& tile) const {
-        const uint32_t waves = waves_with_rows(tile);
-        return kSharesWaves && waves % 2 == 1 && tile.m_end <= tile.m_idx + waves * kWgmmaM;
-    }
-    DG_DEVICE uint32_t warpgroup() const { return warp / 4; }
-    DG_DEVICE WavePlaces wave_places(const Tile& tile) const {
-        WavePlaces places{tile.m_idx + warpgroup() * kFirstWaveStride, kWaveStride};
-        if (kSharesWaves && shares_wave(tile)) {
-            places.halved = waves_with_rows(tile) / 2;
-            places.halved_row = tile.m_idx + places.halved * kWaveStride;
-            places.halved_column = warpgroup() * (kConfig.block_n / 2);
-        }
-        return places;
-    }
-    // This math thread's first row of a wave.
-    DG_DEVICE uint32_t row_in_wave() const { return warp % 4 * 16 + lane / 4; }
+    // This math thread's first row of a tile.
+    DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
 };
 
 }  // namespace deep_gemm

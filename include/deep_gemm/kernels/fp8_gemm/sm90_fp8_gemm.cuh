@@ -19,6 +19,7 @@
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
 
+#include <deep_gemm/epilogue/store.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_math_tile.cuh>
 #include <deep_gemm/ptx/cluster.cuh>
@@ -114,19 +115,18 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
                           const Tile& tile) {
     using Context = Fp8GemmContext<kConfig>;
     constexpr uint32_t kStagingBytes = kConfig.store_boxes * Context::kSmem.store_tile;
-    const WavePlaces places = ctx.wave_places(tile);
+    const uint32_t row = tile.m_idx + warpgroup * Context::kWaves * kWgmmaM;
 #pragma unroll
     for (int wave = 0; wave < Context::kWaves; ++wave) {
-        const WavePlace place = places.of(wave, kConfig.block_n);
-        const uint32_t thread_row = place.row + ctx.row_in_wave();
+        const uint32_t thread_row = tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, wave_row = row + wave * kWgmmaM;
         // Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
         if constexpr (kConfig.has_c && !kConfig.c_is_d)
-            if (place.row < ctx.args.m && tile.n_idx < ctx.args.n)
+            if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
-        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, place);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row);
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
-                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup);
+                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, row, 1 + warpgroup);
 }
 
 // Tile after tile: while one is stored, the next one's first factors are on their way.
@@ -139,10 +139,8 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
-        if (!ctx.has_product(tile)) return;
-        const WavePlaces places = ctx.wave_places(tile);
-        const auto first_row = [&](int wave) { return places.of(wave, kConfig.block_n).row + ctx.row_in_wave(); };
-        feed.restart(first_row, tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
+        if (ctx.has_product(tile))
+            feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
     };
     restart();
     for (bool more = true; more;) {

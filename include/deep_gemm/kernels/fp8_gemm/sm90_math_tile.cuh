@@ -23,7 +23,7 @@ class MathTile {
           cursor_(cursor),
           feed_(feed),
           first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warpgroup() * Context::kFirstWaveStride * kBlockK)),
+          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
           b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
@@ -32,12 +32,7 @@ class MathTile {
     }
 
     // Walks all of the tile's K, with as many of the warpgroup's waves as have rows.
-    DG_DEVICE void run(const Tile& tile) {
-        if constexpr (Context::kSharesWaves) {
-            if (ctx_.shares_wave(tile)) return ctx_.waves_with_rows(tile) == 1 ? run_shared<0>(tile) : run_shared<1>(tile);
-        }
-        run_waves<Context::kWaves>(tile);
-    }
+    DG_DEVICE void run(const Tile& tile) { run_waves<Context::kWaves>(tile); }
 
     float sums[Context::kWaves][kN / 2];
 
@@ -46,8 +41,9 @@ class MathTile {
     template <int kMost>
     DG_DEVICE void run_waves(const Tile& tile) {
         if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
-            const uint32_t last = (kMost - 1) * kConfig.num_math_warpgroups + ctx_.warpgroup();
-            if (ctx_.waves_with_rows(tile) <= last) return run_waves<kMost - 1>(tile);
+            const uint32_t before = ctx_.warp / 4 * Context::kWaves;
+            if (pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, before + kMost) < before + kMost)
+                return run_waves<kMost - 1>(tile);
         }
         if constexpr (kMost == 0)
             run_none(tile);
@@ -77,15 +73,10 @@ class MathTile {
 
     // Starts product `product` of a stage.
     DG_DEVICE void issue(Accumulators& accumulators, int product, const Operands& operands) {
-        const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
-        issue_columns<kPartN>(accumulators.k_block, operands.a + wave * (Context::kWaveStride * kBlockK >> 4),
-                              operands.b + part * (kPartN * kBlockK >> 4));
-    }
-
-    // Starts a product of 64 rows and kColumns columns.
-    template <int kColumns>
-    DG_DEVICE void issue_columns(float (&accumulators)[kKBlocks][kColumns / 2], uint32_t a, uint32_t b) {
         constexpr int kSteps = kBlockK / 32;  // instructions of a K block, 32 bytes further each
+        const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
+        const uint32_t a = operands.a + wave * (kWgmmaM * kBlockK >> 4);
+        const uint32_t b = operands.b + part * (kPartN * kBlockK >> 4);
         ptx::wgmma_fence();
 #pragma unroll
         for (int i = 0; i < kKBlocks; ++i) {
@@ -95,7 +86,7 @@ class MathTile {
                 a_steps[k] = ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2);
                 b_steps[k] = ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2);
             }
-            ptx::WgmmaE4m3<kColumns>::mma_block(accumulators[i], a_steps, b_steps);
+            ptx::WgmmaE4m3<kPartN>::mma_block(accumulators.k_block[i], a_steps, b_steps);
         }
         ptx::wgmma_commit();
     }
@@ -187,44 +178,6 @@ class MathTile {
                 if (k + i >= num_k) return;
                 step(k, i);
             }
-    }
-
-    // One product at a time, of kFull waves and then of a shared one: its half of the columns goes into the first half of its sums.
-    template <int kFull>
-    DG_DEVICE void run_shared(const Tile& tile) {
-        constexpr int kHalf = kN / 2;
-        const uint32_t num_k = ctx_.num_k_stages(tile), half = ctx_.warpgroup();
-        const uint32_t a_shared = ptx::k_major_descriptor_low(ctx_.a_stage(0, 0) + kFull * Context::kWaveStride * kBlockK) - a_low_;
-        float shared[kKBlocks][kHalf / 2];
-#pragma unroll 1
-        for (uint32_t k = 0; k < num_k; ++k) {
-            cursor_.consumer_wait();
-            const uint32_t stage = cursor_.stage, position = k * kKBlocks % Context::kScaleBatch;
-            const Operands current = operands();
-            if constexpr (kFull > 0) issue(accumulators_[0], 0, current);
-            if constexpr (kFull == 0) issue_columns<kHalf>(shared, current.a + a_shared, current.b + half * (kHalf * kBlockK >> 4));
-            feed_.template turn_to<kKBlocks>(position);
-            StageScales scales;
-#pragma unroll
-            for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(position, block);
-            cursor_.advance();
-            if constexpr (kFull > 0) {
-                retire<0, 0, kFull + 1>(accumulators_[0], scales, stage);
-                issue_columns<kHalf>(shared, current.a + a_shared, current.b + half * (kHalf * kBlockK >> 4));
-            }
-            ptx::wgmma_wait<0>();
-#pragma unroll
-            for (int i = 0; i < kKBlocks; ++i) {
-                ptx::pin_registers(shared[i]);
-                const auto& scale = scales.k_block[i].value[kFull];
-                if constexpr (Context::kSfbPerRow)
-                    promote_by_column<kHalf>(shared[i], sums[kFull], scale, ctx_.sfb_stage(stage, i) + half * kHalf * sizeof(float),
-                                             ctx_.lane);
-                else
-                    promote_by_block<kN, 0, kHalf>(shared[i], sums[kFull], scale, first_block_columns_);
-            }
-            release(stage);
-        }
     }
 
     // Two products: the next one is already running while this one is promoted.

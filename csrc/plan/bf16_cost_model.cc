@@ -11,22 +11,23 @@ namespace {
 // The first is the architecture's rate. The others are fitted by random search to docs/benchmarks/bf16_gemm_configs_h200.csv, no
 // shape held out: they are what orders configs as the measurements do, not properties of the device.
 constexpr double kMacPerCycle = 2048;         // of an SM's tensor cores
-constexpr double kSmemBytesPerCycle = 110;    // that operands are read at
-constexpr double kLoadLatency = 2685;         // cycles from a stage's request to its arrival
-constexpr double kDrawnBytesPerCycle = 48;    // by one SM
-constexpr double kMergedAnyway = 0.08;        // of what a cluster shares: L2 merges requests of neighbouring SMs by itself
-constexpr double kWaitCycles = 132;           // of a stage: wait, issue, release
-constexpr double kClusterCycles = 68;         // more of a stage for another CTA that it is shared with
-constexpr double kBlockCycles = 130;          // the least between two K blocks of a stage
-constexpr double kTileCycles = 100;           // start of a tile's pipeline and of its store
-constexpr double kCyclesPerColumn = 0.73;     // of the epilogue, for 64 rows of BF16
-constexpr double kReadCyclesPerColumn = 54;   // more where threads read C
-constexpr double kLaunchUs = 2.04;
+constexpr double kSmemBytesPerCycle = 107;    // that operands are read at
+constexpr double kLoadLatency = 2660;         // cycles from a stage's request to its arrival
+constexpr double kDrawnBytesPerCycle = 47;    // by one SM
+constexpr double kMergedAnyway = 0.1;         // of what a cluster shares: L2 merges requests of neighbouring SMs by itself
+constexpr double kWaitCycles = 131;           // of a stage: wait, issue, release
+constexpr double kClusterCycles = 79;         // more of a stage for another CTA that it is shared with
+constexpr double kBlockCycles = 127;          // the least between two K blocks of a stage
+constexpr double kTileCycles = 334;           // start of a tile's pipeline and of its store
+constexpr double kCyclesPerColumn = 3.45;     // of the epilogue, for 64 rows of BF16
+constexpr double kReadCyclesPerColumn = 58.6; // more where threads read C
+constexpr double kLaunchUs = 2.01;
 constexpr double kFewRows = 128;              // a matrix of so few is
-constexpr double kFewRowsDrawn = 0.22;        // drawn as if it were so much of it: all SMs ask for the same lines
-constexpr double kSpare = 0.17;               // of a last wave's time for what of the device it leaves idle
-constexpr double kReadOfC = 0.32;             // bytes of C beside those of D
-constexpr double kWrittenBeside = 0.36;       // of the time to write D that nothing hides
+constexpr double kFewRowsDrawn = 0.31;        // drawn as if it were so much of it: all SMs ask for the same lines
+constexpr double kSpare = 0.19;               // of a last wave's time for what of the device it leaves idle
+constexpr double kReadOfC = 1.56;             // bytes of C beside those of D
+constexpr double kWrittenBeside = 0.15;       // of the time to write D, and to read C, that nothing hides, in tiles of 128x128;
+constexpr double kWrittenAtOnce = 1.37;       // the power of a tile's size with which that grows
 
 // Batches that one D sums.
 int64_t summed_batches(const Bf16GemmShape& shape) {
@@ -111,7 +112,8 @@ double bf16_estimate_us(const Bf16GemmConfig& c, const Bf16GemmShape& shape, con
     const double written =
         rows_of_d(shape.m, shape.groups) * double(shape.n) * d_bytes * (c.has_c ? 1 + kReadOfC : 1) / (arch.dram_tb_per_s * 1e6);
     const double dram = bf16_raster(c, shape, arch).operand_bytes / (arch.dram_tb_per_s * 1e6) + written;
-    return kLaunchUs + join({math, l2, dram}) + kWrittenBeside * written;
+    const double burst = kWrittenBeside * std::pow(double(c.block_m) * c.block_n / (128 * 128), kWrittenAtOnce);
+    return kLaunchUs + join({math, l2, dram}) + burst * written;
 }
 
 }  // namespace deep_gemm::plan

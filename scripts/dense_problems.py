@@ -124,9 +124,12 @@ def make_operands(case: Case) -> Operands:
 
 def check_accuracy(case: Case, operands: Operands, x: torch.Tensor, y: torch.Tensor) -> None:
     """A wrong kernel has no speed: refuses to time one whose error its formats do not explain, in rows spread over D."""
-    ours(case, operands, None)()
     rows = torch.linspace(0, case.m - 1, min(case.m, CHECKED_ROWS), device=DEVICE).long()
-    diff = float(calc_diff(operands.d[rows], x[rows].double() @ y.double().t()))
+    want = x[rows].double() @ y.double().t()
+    if case.accumulate:
+        want += operands.d.normal_()[rows].double()
+    ours(case, operands, operands.d if case.accumulate else None)()
+    diff = float(calc_diff(operands.d[rows], want))
     if not diff < LARGEST_DIFF[case.dtype]:
         raise RuntimeError(f"{case}: difference {diff:.2e} to the product of the inputs, expected below {LARGEST_DIFF[case.dtype]}")
 

@@ -41,12 +41,10 @@ def function(pattern: str, family: str) -> Callable[..., Any]:
 
 
 def candidates(shape: Shape, arch: Dict[str, Any]) -> List[Dict[str, Any]]:
-    """All plans that run a shape, tiles that are not planned included: the pick, then the others by rising estimate."""
+    """All plans that run a shape: the pick, then the others by rising estimate."""
     extents = (shape.m, shape.n, shape.k)
     if shape.family == "bf16":
-        plans = list(_C.plans_bf16_gemm(*extents, arch=arch, **shape.options()))
-        picked = pick(shape, arch)["config"]
-        return sorted(plans, key=lambda plan: plan["config"] != picked)
+        return list(_C.plans_bf16_gemm(*extents, arch=arch, **shape.options()))
     choice = _C.explain_fp8_gemm(*extents, arch=arch, **shape.options())
     return [choice["best"], *choice["runners_up"]]
 

@@ -62,15 +62,17 @@ def matrices(x: torch.Tensor, ks: list) -> tuple:
     return data, torch.cat([factors.T for _, factors in parts]).contiguous().T
 
 
-def dense_bf16(layout: str, m: int, n: int, k: int, out: torch.dtype, with_c: bool) -> None:
-    """One dense BF16 GEMM against FP64."""
+def dense_bf16(layout: str, m: int, n: int, k: int, out: torch.dtype, with_c: bool, in_place: bool = False) -> None:
+    """One dense BF16 GEMM against FP64; `in_place`: C is D."""
     x, y = torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16()
     a = x.t().contiguous() if layout[0] == "t" else x
     b = y.t().contiguous() if layout[1] == "n" else y
     d = torch.full((m, n), float("nan"), device="cuda", dtype=out)
     c = torch.randn(m, n, device="cuda").to(out) if with_c else None
+    want = x.double() @ y.double().T + (c.double() if with_c else 0)
+    d = c if in_place else d
     getattr(deep_gemm, f"bf16_gemm_{layout}")(a, b, d, c=c)
-    assert calc_diff(d, x.double() @ y.double().T + (c.double() if with_c else 0)) < 1e-5, (layout, m, n, k)
+    assert calc_diff(d, want) < 1e-5, (layout, m, n, k)
 
 
 def grouped_bf16(groups: int, n: int, k: int) -> None:
@@ -106,6 +108,14 @@ def main() -> None:
     for layout in ("nt", "nn", "tn", "tt"):
         dense_bf16(layout, 136, 264, 200, torch.bfloat16, with_c=False)
         dense_bf16(layout, 72, 136, 64, torch.float32, with_c=True)
+        dense_bf16(layout, 200, 264, 200, torch.float32, with_c=True, in_place=True)
+    total = deep_gemm.get_num_sms()
+    deep_gemm.set_num_sms(2)  # tile after tile: C comes into boxes that D has just left
+    for n in (264, 267):
+        for layout in ("nt", "tn"):
+            for in_place in (False, True):
+                dense_bf16(layout, 300, n, 200, torch.bfloat16, with_c=True, in_place=in_place)
+    deep_gemm.set_num_sms(total)
     grouped_bf16(4, 136, 200)
     torch.cuda.synchronize()
     print("small problems: all right")

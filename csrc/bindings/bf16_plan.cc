@@ -22,11 +22,19 @@ struct Request {
 
 Request request_from(int64_t m, int64_t n, int64_t k, const py::kwargs& options) {
     py::dict all(py::arg("a_major") = "k", py::arg("b_major") = "k", py::arg("d_dtype") = "bf16",
-                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(), py::arg("config") = py::none(), **group_defaults());
+                 py::arg("has_c") = false, py::arg("c_is_d") = false, py::arg("arch") = py::dict(),
+                 py::arg("config") = py::none(), **group_defaults());
     refuse_unknown_keys("planning", options, all);
     all.attr("update")(options);
-    Request request{{m, n, k, Major::kK, Major::kK, Dtype::kBf16, py::cast<bool>(all["has_c"]),
-                     py::cast<bool>(all["c_is_d"]), groups_from(all)},
+    Request request{{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a_major = Major::kK,
+                     .b_major = Major::kK,
+                     .d_dtype = Dtype::kBf16,
+                     .has_c = py::cast<bool>(all["has_c"]),
+                     .c_is_d = py::cast<bool>(all["c_is_d"]),
+                     .groups = groups_from(all)},
                     arch_from(py::cast<py::dict>(all["arch"])),
                     all["config"]};
     from_python("a_major", all["a_major"], request.shape.a_major);

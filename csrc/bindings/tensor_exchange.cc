@@ -133,8 +133,8 @@ TensorView view_of(const DLTensor& t, const char* name) {
     return view;
 }
 
-// Only the imaginary part of a conjugated complex tensor is negated lazily, and no such view is seen as
-// another dtype. Asking costs more than the rest of reading a tensor.
+// What PyTorch's functions negate lazily is the imaginary part of a conjugated complex tensor, and no such view is seen as
+// another dtype; of FP8 and BF16 only its private `_neg_view` makes one. Asking costs more than the rest of reading a tensor.
 bool may_be_negated(Dtype dtype) {
     return dtype == Dtype::kF16 || dtype == Dtype::kF32 || dtype == Dtype::kF64;
 }

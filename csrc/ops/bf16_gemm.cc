@@ -72,7 +72,7 @@ TensorMap output_map(const Bf16GemmProblem& p, const StoreConfig& store, const O
                                     .group_stride = static_cast<uint64_t>(view.group_stride * bytes)});
 }
 
-// Made anew for every call: an address is never part of a key.
+// Made anew for every call: an address is never part of a plan's key.
 Bf16GemmArgs kernel_args(const Bf16GemmProblem& p, const ReadyKernel<Bf16GemmConfig>& ready) {
     const Bf16GemmConfig& config = ready.config;
     const uint32_t m = static_cast<uint32_t>(p.m);
@@ -108,7 +108,7 @@ plan::Bf16GemmShape shape_of(const Bf16GemmProblem& p) {
             .b_major = p.b.major,
             .d_dtype = p.d_dtype,
             .has_c = p.has_c(),
-            .c_is_d = p.has_c() && p.c == p.d,
+            .c_is_d = p.c_is_d(),
             .groups = group_shape(p.groups)};
 }
 

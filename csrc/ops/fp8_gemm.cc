@@ -85,7 +85,7 @@ plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {
                 p.sfb.granularity_mn == 1 ? ScaleGranularity::kPerRow : ScaleGranularity::kPerBlock,
             .d_dtype = p.d_dtype,
             .has_c = p.has_c(),
-            .c_is_d = p.has_c() && p.c == p.d,
+            .c_is_d = p.c_is_d(),
             .head_unit = p.heads.some() ? head_unit_of(p.heads.left, p.heads.right) : 0,
             .groups = group_shape(p.groups)};
 }

@@ -82,7 +82,7 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
                                                          .sfb_granularity = ScaleGranularity::kPerRow,
                                                          .d_dtype = p.d_dtype,
                                                          .has_c = p.has_c(),
-                                                         .c_is_d = p.has_c() && p.c == p.d,
+                                                         .c_is_d = p.c_is_d(),
                                                          .groups = group_shape(p)});
     if (options.compile_only) return;
     const Fp8GemmConfig& config = ready.config;
@@ -113,8 +113,15 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
 void run_bf16(const KGroupedGemmProblem& p, launch::StreamHandle stream) {
     const RuntimeOptions options = runtime_options();
     ReadyKernel<Bf16GemmConfig> ready =
-        ready_bf16_gemm(p.device.index, {p.m, p.n, plan::planning_k(p.k, p.groups), Major::kMn, Major::kMn,
-                                         p.d_dtype, p.has_c(), p.has_c() && p.c == p.d, group_shape(p)});
+        ready_bf16_gemm(p.device.index, {.m = p.m,
+                                         .n = p.n,
+                                         .k = plan::planning_k(p.k, p.groups),
+                                         .a_major = Major::kMn,
+                                         .b_major = Major::kMn,
+                                         .d_dtype = p.d_dtype,
+                                         .has_c = p.has_c(),
+                                         .c_is_d = p.c_is_d(),
+                                         .groups = group_shape(p)});
     if (options.compile_only) return;
     const Bf16GemmConfig& config = ready.config;
     const auto m = static_cast<uint32_t>(p.m);

@@ -39,7 +39,7 @@ struct Bf16GemmPlan {
 std::vector<Bf16GemmPlan> plans_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 Bf16GemmPlan plan_bf16_gemm(const Bf16GemmShape& shape, const ArchSpec& arch);
 
-// The plan that runs a given config on `shape`, whose N says whether it is ragged; an Error says why it cannot.
+// The plan that runs a given config on `shape`, whose N and C say how it is stored; an Error says why it cannot.
 Bf16GemmPlan plan_with_config(Bf16GemmConfig config, const Bf16GemmShape& shape, const ArchSpec& arch);
 
 // The configs that plans over m in [m_min, m_max] use.

@@ -35,6 +35,7 @@ struct Bf16GemmProblem {
     int64_t c_group_stride = 0;  // elements, kBatched only
 
     bool has_c() const { return c != nullptr; }
+    bool c_is_d() const { return has_c() && c == d; }  // the contract refuses any other overlap
     bool empty_output() const {
         return m == 0 || n == 0 || groups.no_rows();
     }

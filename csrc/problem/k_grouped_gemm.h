@@ -38,6 +38,7 @@ struct KGroupedGemmProblem {
     int64_t c_row_stride = 0, c_group_stride = 0;
 
     bool has_c() const { return c != nullptr; }
+    bool c_is_d() const { return has_c() && c == d; }  // the contract refuses any other overlap
     bool empty_output() const { return m == 0 || n == 0 || groups == 0; }
     bool operator==(const KGroupedGemmProblem&) const = default;
 };

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+import deep_gemm
 from deep_gemm import _C
 from deep_gemm.testing import assert_bitwise_equal, calc_diff
 
@@ -56,6 +57,29 @@ def configs() -> dict:
     return {f"configs {case}": found for case, found in digests.items()}
 
 
+def tiles_after_tiles() -> None:
+    """C of one tile after that of another in the same boxes: few CTAs, the last tiles of N over a ragged edge or not."""
+    for layout, n, c in (("nt", 200, "apart"), ("nt", 203, "same"), ("tn", 264, "same"), ("nn", 203, "apart"), ("tt", 72, "same")):
+        case = Case(layout, 300, n, 136, BF16, c)
+        kinds = {**majors_of(layout), "d_dtype": "bf16", "has_c": True, "c_is_d": c == "same"}
+        expected = make_problem(case, exact=True).reference().float().to(BF16)
+        for change in (None, *CONFIGS):
+            if change is not None:
+                _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(**{**kinds, "c_is_d": False}, **change), **kinds)
+            problem = make_problem(case, exact=True)
+            assert_bitwise_equal(problem.run().contiguous(), expected, f"{case} {change}")
+            assert problem.outside_is_untouched(), f"{case} {change}"
+        _C.forget_bf16_gemm_plans()
+
+
+def few_sms() -> None:
+    """The same with one CTA, or one cluster, for all tiles, and with a few."""
+    for count in (2, 5):
+        deep_gemm.set_num_sms(count)
+        tiles_after_tiles()
+    deep_gemm.set_num_sms(0)
+
+
 def rows() -> dict:
     """The first rows of products of growing M, in layouts of both majors: one digest for each M."""
     digests: dict = {}
@@ -71,6 +95,7 @@ def rows() -> dict:
 
 
 if __name__ == "__main__":
+    few_sms()
     found = {"cases": cases(), **configs(), **rows()}
     library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
     library.dg_emulator_statistics.restype = ctypes.c_char_p

@@ -18,7 +18,7 @@ from grouped_scenarios import bits
 
 shared.make_grouped = make_grouped_bf16
 SHARDS = 4
-# Of 64 rows, and of 192 for groups that are cut each for themselves; clusters lie along N.
+# Clusters lie along N.
 GROUPED_CONFIGS = [change for change in CONFIGS if change.get("cluster_m", 1) == 1]
 TALL = {"block_m": 192, "block_n": 128, "num_math_warpgroups": 3, "store_boxes": 2, "cluster_n": 2}
 TALLEST = {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "store_boxes": 2, "num_stages": 3}
@@ -107,7 +107,7 @@ def kernels_ran() -> None:
     assert shared.last_launch()["mma_instructions"] > 0
 
 
-# Cases are this program's own, and BF16 has no tiles whose waves are shared.
+# Cases are this program's own, and "tallest" asks the planner of FP8.
 SCENARIOS = {name: function for name, function in shared.SCENARIOS.items() if not name.startswith(("cases", "wide", "tallest"))}
 SCENARIOS.update({f"cases_{i}": lambda i=i: cases(i) for i in range(SHARDS)})
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})

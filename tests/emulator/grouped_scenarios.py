@@ -174,7 +174,7 @@ def plans_of_height(case, shape: dict, height: int) -> list:
 
 
 def tallest_tiles_write_the_bits_of_others() -> None:
-    """256 rows, of which groups want any number of waves, with their ends inside: shared waves, halves of columns past N."""
+    """256 rows, of which groups want any number of waves, with their ends inside, and columns past N."""
     counts = (0, 1, 64, 70, 128, 130, 150, 191, 192, 193, 256, 300, 450)
     for recipe, n in (((1, 128, 128), 200), ((1, 128, 128), 203), (PER_ROW, 328)):
         masked_case = masked(counts, 450, n, 400, recipe=recipe, expected_m=0)

@@ -164,7 +164,7 @@ def scenario_other_layouts_are_views():
         assert happened.last == want
 
 
-def scenario_addresses_are_never_remembered():
+def scenario_plans_know_no_address():
     first, second = make_call(64, 256, 384), make_call(64, 256, 384)
     with Delta() as happened:
         first.run()

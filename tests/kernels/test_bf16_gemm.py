@@ -17,6 +17,8 @@ LARGE = (
     Case("tn", 2112, 4096, 4096, F32, "same"),
     Case("tt", 1000, 1032, 8192, F32),
     Case("nt", 128, 24576, 1536),
+    Case("nt", 4096, 7168, 512, BF16, "same"),
+    Case("nn", 4096, 7163, 512, BF16, "apart"),
 )
 
 
@@ -43,6 +45,23 @@ def test_every_run_has_the_same_bits(case):
     first = make_problem(case, "cuda").run().clone()
     for _ in range(20):
         assert_bitwise_equal(make_problem(case, "cuda").run(), first, str(case))
+
+
+@pytest.mark.parametrize("c", ["same", "apart"])
+@pytest.mark.parametrize("n", [520, 523])
+def test_c_of_tile_after_tile(restored_settings, n, c):
+    """Few CTAs, so that C of many tiles comes into the same boxes, over a ragged edge or not."""
+    case = Case("nt", 1000, n, 264, BF16, c)
+    expected = make_problem(case, "cuda", exact=True).reference().float().to(BF16)
+    kinds = {"d_dtype": "bf16", "has_c": True, "c_is_d": c == "same"}
+    for sms in (2, 7):
+        deep_gemm.set_num_sms(sms)
+        for change in CONFIGS:
+            _C.pin_bf16_gemm_config(case.m, n, case.k, 0, config=config(**{**kinds, "c_is_d": False}, **change), **kinds)
+            problem = make_problem(case, "cuda", exact=True)
+            assert_bitwise_equal(problem.run().contiguous(), expected, f"{sms} SMs, {change}")
+            assert problem.outside_is_untouched()
+        _C.forget_bf16_gemm_plans()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

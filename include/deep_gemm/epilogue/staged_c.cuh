@@ -16,6 +16,7 @@ template <StoreConfig kConfig, int kWaves>
 class StagedC {
   public:
     static_assert(kConfig.dtype == Dtype::kBf16 && kConfig.columns * 2 == 128, "whole swizzle spans");
+    static_assert(kConfig.grouping == Grouping::kDense || kConfig.grouping == Grouping::kBatched, "every tile asks for C");
 
     // `map` has boxes of `box_rows` rows; C ends at m, n. `full`: a barrier of one arrival, this warpgroup's own.
     DG_DEVICE StagedC(const TensorMap& map, uint32_t box_rows, uint32_t m, uint32_t n, ptx::SmemAddr staging,

@@ -11,7 +11,8 @@ DG_DEVICE void fence_mbarrier_init() {
 }
 
 // PTX ISA: fence.proxy.async. PTX 8.0, sm_90. Orders this thread's ordinary shared-memory writes before later reads by
-// the async proxy (TMA store, wgmma); every writing thread executes it, then a barrier follows.
+// the async proxy (TMA store, wgmma), and its reads before later writes by it; every such thread executes it, then a barrier
+// follows.
 DG_DEVICE void fence_proxy_async_shared() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

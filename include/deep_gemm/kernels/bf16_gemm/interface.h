@@ -123,8 +123,13 @@ struct Bf16GemmSmem {
 };
 
 DG_HOST_DEVICE constexpr StoreConfig store_config(const Bf16GemmConfig& c) {
-    return {c.d_dtype, c.block_n, store_columns(c.block_n, output_bytes(c.d_dtype)), c.store_boxes,
-            c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping, c.ragged_n, 0, c.c_is_d};
+    return {.dtype = c.d_dtype,
+            .block_n = c.block_n,
+            .columns = store_columns(c.block_n, output_bytes(c.d_dtype)),
+            .boxes = c.store_boxes,
+            .grouping = c.grouping == Grouping::kBatchSum ? Grouping::kDense : c.grouping,
+            .ragged_n = c.ragged_n,
+            .adds = c.c_is_d};
 }
 
 // 64-row boxes of D that a math warpgroup stores.

@@ -10,8 +10,9 @@
 //   named 1+w      the 128 threads of math warpgroup w           staging area of D free / staged
 //
 //   role     warps                       job
-//   math     warpgroups 0..W-1           wgmma, epilogue; 64 rows a wave
-//   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles
+//   math     warpgroups 0..W-1           wgmma, epilogue; 64 rows a wave; one thread of each: TMA of a staged C
+//   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; asks for C in L2
+//                                        where threads read it
 //
 // A K block is 64 of K, a stage one or several. K-major operand: a row of 128 bytes per M or N. MN-major: boxes of 64 along MN,
 // a row of 128 bytes per K; A's 64 rows of a wave are one box. An element of D is one chain of sums along K in the accumulators:

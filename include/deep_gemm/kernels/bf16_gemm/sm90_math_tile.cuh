@@ -69,9 +69,9 @@ DG_DEVICE void pass_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmC
 
 // Walks all of K, one stage's products in flight while the next stage's are issued; a stage is given back when its own
 // are done. By the second stage, the store of the tile before has left the staging area to `c`.
-template <Bf16GemmConfig kConfig, int kActive, int kWaves, typename StagedC>
+template <Bf16GemmConfig kConfig, int kActive, int kWaves, typename BroughtC>
 DG_DEVICE void multiply_waves(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
-                              const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2], const StagedC& c) {
+                              const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2], const BroughtC& c) {
     using Context = Bf16GemmContext<kConfig>;
     constexpr uint32_t kRequestC = 1;
     const uint32_t a_low = OperandDescriptor<kConfig.a_major>::low(ctx.a_stage(0, 0) + ctx.warp / 4 * kWaves * kWgmmaM * kBf16SpanBytes);
@@ -96,9 +96,9 @@ DG_DEVICE void multiply_waves(const Bf16GemmContext<kConfig>& ctx, typename Bf16
 }
 
 // The same with as many of the warpgroup's waves as have rows, a loop for each number of them; up to kMost have.
-template <Bf16GemmConfig kConfig, int kMost, int kWaves, typename StagedC>
+template <Bf16GemmConfig kConfig, int kMost, int kWaves, typename BroughtC>
 DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
-                             const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2], const StagedC& c) {
+                             const Tile& tile, float (&sums)[kWaves][kConfig.block_n / 2], const BroughtC& c) {
     if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
         const uint32_t before = ctx.warp / 4 * kWaves;
         if (pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, before + kMost) < before + kMost)

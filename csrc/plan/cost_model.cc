@@ -66,6 +66,12 @@ bool is_tallest(const Fp8GemmConfig& c) {
     return c.block_m == 256;
 }
 
+// More of a load's latency for another CTA. The tallest tiles under a factor a row take so long for a product that it does not count.
+double cluster_latency(const CostConstants& cost, const Fp8GemmConfig& c) {
+    if (!is_tallest(c)) return cost.cluster_latency;
+    return c.sfb_granularity == ScaleGranularity::kPerRow ? 0 : cost.tallest_cluster_latency;
+}
+
 // Stages that hide a load. More than three of the tallest tiles only even out the tiles of unequal groups: full ones were not
 // seen to be faster.
 int covering_stages(const Fp8GemmConfig& c) {
@@ -90,7 +96,7 @@ double block_cycles(const CostConstants& cost, const Fp8GemmConfig& c, const Til
     const double promote = row_groups * (fmas * cost.fma_shared + selects);
 
     const int others = c.cluster_m * c.cluster_n - 1;
-    const double latency = cost.tma_latency + others * (is_tallest(c) ? cost.tallest_cluster_latency : cost.cluster_latency);
+    const double latency = cost.tma_latency + others * cluster_latency(cost, c);
     const double supply = latency / (std::max(covering_stages(c) - 1, 1) * c.k_blocks);
     return join(cost, {tensor, smem, promote, chain_cycles(cost, c, fmas, selects), supply});
 }

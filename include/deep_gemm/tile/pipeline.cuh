@@ -54,4 +54,15 @@ DG_DEVICE void consumer_release(const PipelineBarriers<kStages>& barriers, uint3
     }
 }
 
+// A consumer warp with nothing to do in `count` stages gives each back once it is full, for others read it.
+template <int kClusterSize, int kStages>
+DG_DEVICE void pass_stages(PipelineCursor<kStages>& cursor, uint32_t count, uint32_t lane) {
+#pragma unroll 1
+    for (uint32_t i = 0; i < count; ++i) {
+        cursor.consumer_wait();
+        consumer_release<kClusterSize>(cursor.barriers, cursor.stage, lane);
+        cursor.advance();
+    }
+}
+
 }  // namespace deep_gemm

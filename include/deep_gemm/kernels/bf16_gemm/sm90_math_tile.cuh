@@ -54,19 +54,6 @@ DG_DEVICE void clear_sums(float (&sums)[kWaves][kFragment]) {
     }
 }
 
-// Nothing to multiply: gives back the stages that the other warpgroups need.
-template <Bf16GemmConfig kConfig>
-DG_DEVICE void pass_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16GemmContext<kConfig>::Cursor& cursor,
-                         const Tile& tile) {
-    const uint32_t num_k = ctx.num_k_stages(tile);
-#pragma unroll 1
-    for (uint32_t k = 0; k < num_k; ++k) {
-        cursor.consumer_wait();
-        consumer_release<Bf16GemmContext<kConfig>::kClusterSize>(cursor.barriers, cursor.stage, ctx.lane);
-        cursor.advance();
-    }
-}
-
 // Walks all of K, one stage's products in flight while the next stage's are issued; a stage is given back when its own
 // are done. By the second stage, the store of the tile before has left the staging area to `c`.
 template <Bf16GemmConfig kConfig, int kActive, int kWaves, typename BroughtC>
@@ -105,7 +92,7 @@ DG_DEVICE void multiply_tile(const Bf16GemmContext<kConfig>& ctx, typename Bf16G
             return multiply_tile<kConfig, kMost - 1>(ctx, cursor, tile, sums, c);
     }
     if constexpr (kMost == 0)
-        pass_tile(ctx, cursor, tile);
+        pass_stages<Bf16GemmContext<kConfig>::kClusterSize>(cursor, ctx.num_k_stages(tile), ctx.lane);
     else
         multiply_waves<kConfig, kMost>(ctx, cursor, tile, sums, c);
 }

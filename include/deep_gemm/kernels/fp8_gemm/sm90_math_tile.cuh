@@ -46,7 +46,7 @@ class MathTile {
                 return run_waves<kMost - 1>(tile);
         }
         if constexpr (kMost == 0)
-            run_none(tile);
+            pass_stages<Context::kClusterSize>(cursor_, ctx_.num_k_stages(tile), ctx_.lane);
         else if constexpr (kConfig.num_accumulators == 2)
             run_two_deep<kMost * kConfig.n_parts>(tile);
         else
@@ -218,17 +218,6 @@ class MathTile {
             retire<0, kProducts - 1, kProducts>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
             retire<0, kProducts - 1, kProducts>(accumulators_[1], scales_[1], stage_);
-    }
-
-    // Nothing to multiply: gives back the stages that the other warpgroups need.
-    DG_DEVICE void run_none(const Tile& tile) {
-        const uint32_t num_k = ctx_.num_k_stages(tile);
-#pragma unroll 1
-        for (uint32_t k = 0; k < num_k; ++k) {
-            cursor_.consumer_wait();
-            release(cursor_.stage);
-            cursor_.advance();
-        }
     }
 
     template <int kProducts, int kProduct = 0, typename Step>

@@ -11,17 +11,17 @@
 
 namespace deep_gemm {
 
-// C of one math warpgroup's tiles, BF16 in boxes of 64 columns. All of its threads call everything together.
+// C of one math warpgroup's tiles, BF16. All of its threads call everything together.
 template <StoreConfig kConfig, int kWaves>
 class StagedC {
   public:
-    static_assert(kConfig.dtype == Dtype::kBf16 && kConfig.columns * 2 == 128, "whole swizzle spans");
+    static_assert(kConfig.dtype == Dtype::kBf16, "fragments come as matrices of 16-bit elements");
     static_assert(kConfig.grouping == Grouping::kDense || kConfig.grouping == Grouping::kBatched, "every tile asks for C");
 
     // `map` has boxes of `box_rows` rows; C ends at m, n. `full`: a barrier of one arrival, this warpgroup's own.
     DG_DEVICE StagedC(const TensorMap& map, uint32_t box_rows, uint32_t m, uint32_t n, ptx::SmemAddr staging,
                       ptx::SmemAddr full)
-        : map_(map), box_bytes_(box_rows * 128), m_(m), n_(n), staging_(staging), full_(full) {}
+        : map_(map), box_bytes_(box_rows * kConfig.columns * 2), m_(m), n_(n), staging_(staging), full_(full) {}
 
     // Asks for C of the tile whose first row of this warpgroup is `row`: once a tile, some time after the last one's store.
     DG_DEVICE void request(const Tile& tile, uint32_t row) const {
@@ -64,14 +64,25 @@ class StagedC {
     DG_DEVICE static void add_box(ptx::SmemAddr box, float* fragment) {
         const uint32_t lane = ptx::lane_id(), row = threadIdx.x / 32 % 4 * 16 + lane % 16;
 #pragma unroll
-        for (int column = 0; column < kConfig.columns; column += 16) {
+        for (int column = 0; column + 16 <= kConfig.columns; column += 16) {
             uint32_t packed[4];  // columns and columns + 8, each of two halves
             ptx::ldmatrix_x4(staged_chunk<2>(box, row, column + lane / 16 * 8), packed);
+            add_packed(packed, fragment + column / 2);
+        }
+        if constexpr (kConfig.columns % 16 != 0) {
+            constexpr int kLast = kConfig.columns - 8;
+            uint32_t packed[2];
+            ptx::ldmatrix_x2(staged_chunk<2>(box, row, kLast), packed);
+            add_packed(packed, fragment + kLast / 2);
+        }
+    }
+
+    template <int kCount>
+    DG_DEVICE static void add_packed(const uint32_t (&packed)[kCount], float* fragment) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                fragment[column / 2 + i * 2] += ptx::bf16_low(packed[i]);
-                fragment[column / 2 + i * 2 + 1] += ptx::bf16_high(packed[i]);
-            }
+        for (int i = 0; i < kCount; ++i) {
+            fragment[i * 2] += ptx::bf16_low(packed[i]);
+            fragment[i * 2 + 1] += ptx::bf16_high(packed[i]);
         }
     }
 

@@ -28,12 +28,16 @@ DG_DEVICE void stmatrix_x2(SmemAddr row, uint32_t r0, uint32_t r1) {
     asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(r0), "r"(r1) : "memory");
 }
 
-// PTX ISA: ldmatrix. PTX 6.5, sm_75. The inverse of stmatrix_x4: the same addresses give the same fragments.
+// PTX ISA: ldmatrix. PTX 6.5, sm_75. The inverse of stmatrix: the same addresses give the same fragments.
 DG_DEVICE void ldmatrix_x4(SmemAddr row, uint32_t (&r)[4]) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(row)
                  : "memory");
+}
+
+DG_DEVICE void ldmatrix_x2(SmemAddr row, uint32_t (&r)[2]) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(row) : "memory");
 }
 
 // PTX ISA: st.shared.v2.f32; ld.shared.v2.f32. The address is a multiple of 8.

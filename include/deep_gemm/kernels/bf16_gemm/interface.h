@@ -137,9 +137,9 @@ DG_HOST_DEVICE constexpr int store_boxes_of(const Bf16GemmConfig& c) {
     return c.block_n / store_config(c).columns * (c.block_m / kWgmmaM / c.num_math_warpgroups);
 }
 
-// Whether C comes by TMA into the staging area of D, which must hold all of a tile: in whole swizzle spans of BF16.
+// Whether C comes by TMA into the staging area of D, which must hold all of a tile.
 DG_HOST_DEVICE constexpr bool stages_c(const Bf16GemmConfig& c) {
-    return c.has_c && c.d_dtype == Dtype::kBf16 && store_config(c).columns * 2 == 128 && c.store_boxes == store_boxes_of(c);
+    return c.has_c && c.d_dtype == Dtype::kBf16 && c.store_boxes == store_boxes_of(c);
 }
 
 // Whether threads read C where it is.

@@ -3,9 +3,8 @@
 Usage: python scripts/fit_cost_model.py MEASURED.json|.csv [--worst N] [--set NAME=VALUE ...] [--limits]
 
 Each row of the file is one measurement: m, n, k, us, and a config (a dictionary, or its fields as columns); optional:
-family ('fp8', 'bf16'), recipe ('1d2d'), a_major, b_major ('k'), d_dtype ('bf16'), has_c and
-c_is_d (false), grouping ('dense') with
-num_groups, expected_m, alignment. For each shape the report shows the measured best, what the model would
+family ('fp8', 'bf16'), recipe ('1d2d'), a_major, b_major ('k'), d_dtype ('bf16'), has_c and c_is_d (false), grouping
+('dense') with num_groups, expected_m, alignment. For each shape the report shows the measured best, what the model would
 pick among the measured configs, and how much slower that is; at the end the geometric mean of that loss, the rank
 correlation, and the bias of the estimates. --set changes a device number (arch) to try it; constants of the models are in
 csrc/plan/cost_model.h and csrc/plan/bf16_cost_model.cc: change, rebuild, run again. --limits prints what the model believes limits

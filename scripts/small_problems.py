@@ -62,16 +62,15 @@ def matrices(x: torch.Tensor, ks: list) -> tuple:
     return data, torch.cat([factors.T for _, factors in parts]).contiguous().T
 
 
-def dense_bf16(layout: str, m: int, n: int, k: int, out: torch.dtype, with_c: bool, in_place: bool = False) -> None:
-    """One dense BF16 GEMM against FP64; `in_place`: C is D."""
+def dense_bf16(layout: str, m: int, n: int, k: int, out: torch.dtype, c: str = "none") -> None:
+    """One dense BF16 GEMM against FP64; `c`: 'none', 'apart', or 'same' where it is D."""
     x, y = torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16()
     a = x.t().contiguous() if layout[0] == "t" else x
     b = y.t().contiguous() if layout[1] == "n" else y
-    d = torch.full((m, n), float("nan"), device="cuda", dtype=out)
-    c = torch.randn(m, n, device="cuda").to(out) if with_c else None
-    want = x.double() @ y.double().T + (c.double() if with_c else 0)
-    d = c if in_place else d
-    getattr(deep_gemm, f"bf16_gemm_{layout}")(a, b, d, c=c)
+    added = None if c == "none" else torch.randn(m, n, device="cuda").to(out)
+    want = x.double() @ y.double().T + (0 if added is None else added.double())
+    d = added if c == "same" else torch.full((m, n), float("nan"), device="cuda", dtype=out)
+    getattr(deep_gemm, f"bf16_gemm_{layout}")(a, b, d, c=added)
     assert calc_diff(d, want) < 1e-5, (layout, m, n, k)
 
 
@@ -106,15 +105,15 @@ def main() -> None:
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
     for layout in ("nt", "nn", "tn", "tt"):
-        dense_bf16(layout, 136, 264, 200, torch.bfloat16, with_c=False)
-        dense_bf16(layout, 72, 136, 64, torch.float32, with_c=True)
-        dense_bf16(layout, 200, 264, 200, torch.float32, with_c=True, in_place=True)
+        dense_bf16(layout, 136, 264, 200, torch.bfloat16)
+        dense_bf16(layout, 72, 136, 64, torch.float32, "apart")
+        dense_bf16(layout, 200, 264, 200, torch.float32, "same")
     total = deep_gemm.get_num_sms()
     deep_gemm.set_num_sms(2)  # tile after tile: C comes into boxes that D has just left
     for n in (264, 267):
         for layout in ("nt", "tn"):
-            for in_place in (False, True):
-                dense_bf16(layout, 300, n, 200, torch.bfloat16, with_c=True, in_place=in_place)
+            for c in ("apart", "same"):
+                dense_bf16(layout, 300, n, 200, torch.bfloat16, c)
     deep_gemm.set_num_sms(total)
     grouped_bf16(4, 136, 200)
     torch.cuda.synchronize()

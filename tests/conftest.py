@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import deep_gemm
+from deep_gemm import _C
 
 
 def why_no_gpu() -> str:
@@ -35,3 +36,13 @@ def restored_settings():
     deep_gemm.set_ignore_compile_dims(False)
     deep_gemm.set_block_size_multiple_of(1)
     deep_gemm.set_num_sms(0)
+
+
+@pytest.fixture
+def validating(monkeypatch):
+    """`DG_VALIDATE=1`, for a test."""
+    monkeypatch.setenv("DG_VALIDATE", "1")
+    _C.reload_settings()
+    yield
+    monkeypatch.undo()
+    _C.reload_settings()

@@ -78,8 +78,8 @@ py::dict source_of_config(const py::dict& config, const py::dict& arch) {
 void register_bf16_plan(py::module_& m) {
     m.def("plan_bf16_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The plan for a shape as a dictionary. Keywords: a_major, b_major ('k', 'mn'), d_dtype ('bf16', 'f32'), has_c, "
-          "c_is_d (C is D itself), arch (overrides of the H200's numbers), config (run this one instead of the best); those of groups as for "
-          "plan_fp8_gemm.");
+          "c_is_d (C is D itself), arch (overrides of the H200's numbers), config (run this one instead of the "
+          "best); those of groups as for plan_fp8_gemm.");
     m.def("plans_bf16_gemm", &plan_all, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick, then every other feasible plan by rising estimate. Keywords as for plan_bf16_gemm.");
     m.def("bf16_gemm_break_points", &find_break_points, py::arg("n"), py::arg("k"), py::arg("m_min"), py::arg("m_max"),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/bf16_cost_model.h"
+#include "plan/edge.h"
 #include "plan/raster.h"
 #include "support/error.h"
 
@@ -137,11 +138,6 @@ bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b, const Bf16GemmShape& 
 }
 
 // What of a config the shape's N and C decide.
-void set_edge(Bf16GemmConfig& c, const Bf16GemmShape& shape) {
-    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
-    c.c_is_d = shape.has_c && shape.c_is_d && shape.d_dtype == Dtype::kF32 && !c.ragged_n;
-}
-
 void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(arch.major == kArchMajor, "No BF16 GEMM kernel for SM{}{}; there is one for SM{}0", arch.major, arch.minor,
              kArchMajor);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plan/config_text.h"
+#include "plan/edge.h"
 
 namespace deep_gemm::plan {
 
@@ -13,7 +14,7 @@ namespace {
 constexpr int kMinStages = 2;
 constexpr int kMaxStages = 32;
 constexpr int kMinDeepStages = 3;
-constexpr int kMinDeepStagesOfGroups = 4;  // whose tiles take unequal times: masked 256x128, 13 % less with 4 than with 3
+constexpr int kMinDeepStagesOfGroups = 4;  // whose tiles take unequal times; docs/sm90-fp8-gemm.md
 constexpr int kLeanStoreBoxes = 2;    // one is filled while the other is read
 constexpr int kEnoughCycles = 2048;   // of products in the pipeline; more of D staged at once is worth more than another stage
 constexpr int kMacPerCycle = 4096;    // of an SM
@@ -102,11 +103,6 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
 }
 
 }  // namespace
-
-void set_edge(Fp8GemmConfig& c, const Fp8GemmShape& shape) {
-    c.ragged_n = is_ragged(shape.n, shape.d_dtype);
-    c.c_is_d = shape.has_c && shape.c_is_d && shape.d_dtype == Dtype::kF32 && !c.ragged_n;
-}
 
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;

@@ -76,9 +76,6 @@ enum class Refusal : unsigned char {
 std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmShape& shape,
                                      const ArchSpec& arch);
 
-// Sets what of a config is the shape's to say and not a choice: how D's edge is stored, and whether into C.
-void set_edge(Fp8GemmConfig& config, const Fp8GemmShape& shape);
-
 // Can the kernel be compiled and launched with this config at all?
 Refusal check_config(const CandidateSpace& space, const Fp8GemmConfig& config, const ArchSpec& arch);
 

@@ -48,7 +48,8 @@ struct CostConstants {
 // Fitted by random search to docs/benchmarks/fp8_gemm_configs_h200.csv, with the picks of the same shapes in view: no shape
 // was held out. They are what makes the estimates order configs as the measurements do, not properties of the device: shared
 // memory moves more bytes a cycle than it has banks for, and what does not limit has gone to the edge of its range. Set by
-// hand: tallest_cluster_latency (pairs of CTAs took 1 to 2.5 % less in long kernels, alternated), mac_per_cycle, promote_per_block, c_per_column, outside_tb_per_s, overlap_doublings, tie_fraction.
+// hand: tallest_cluster_latency (pairs of CTAs took 1 to 2.5 % less in long kernels, alternated), mac_per_cycle,
+// promote_per_block, c_per_column, outside_tb_per_s, overlap_doublings, tie_fraction.
 inline constexpr CostConstants kSm90Cost{
     .mac_per_cycle = 4096,        // 1,979 TFLOPS at 1.83 GHz on 132 SMs
     .smem_bytes_per_cycle = 175,

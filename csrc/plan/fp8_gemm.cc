@@ -5,6 +5,7 @@
 
 #include "plan/candidates.h"
 #include "plan/cost_model.h"
+#include "plan/edge.h"
 #include "plan/kernel_table.h"
 #include "plan/raster.h"
 #include "support/error.h"

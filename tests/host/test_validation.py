@@ -9,16 +9,6 @@ from refusals import refused_in_words
 from validation_cases import BF16, CASES, GOOD, POISON, Call
 
 
-@pytest.fixture
-def validating(monkeypatch):
-    """The mode, for a test."""
-    monkeypatch.setenv("DG_VALIDATE", "1")
-    _C.reload_settings()
-    yield
-    monkeypatch.undo()
-    _C.reload_settings()
-
-
 @pytest.mark.usefixtures("validating")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_rule(case):

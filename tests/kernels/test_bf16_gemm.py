@@ -7,6 +7,7 @@ import torch
 
 import deep_gemm
 from bf16_cases import BF16, CASES, CONFIGS, F32, LAYOUTS, Case, config, make_problem
+from cuda_graphs import captured
 from deep_gemm import _C
 from deep_gemm.testing import assert_bitwise_equal, calc_diff
 
@@ -101,9 +102,7 @@ def test_every_config_writes_the_same_bits(layout, dtype, c):
 def test_captured_in_a_graph():
     problem = make_problem(Case("nt", 64, 264, 512), "cuda")
     expected = problem.run().clone()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     problem.d.fill_(float("nan"))
     graph.replay()
     assert_bitwise_equal(problem.d, expected, "replayed")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import deep_gemm
+from cuda_graphs import captured
 from deep_gemm.cli.timing import device_trace
 from deep_gemm.testing import assert_bitwise_equal, calc_diff
 from einsum_cases import BHD, BMN, CASES, EMPTY_CASES, F32, FP8_CASES, LARGE_CASES, REFERENCE_CASES, WIDE_CASES, Problem, case
@@ -95,9 +96,7 @@ def test_what_has_no_kernel_is_refused(case):
 def test_captured_in_a_graph():
     problem = Problem(case(BHD, 64, 8, 512, 128), "cuda")
     expected = problem.run().clone()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     problem.d.fill_(float("nan"))
     graph.replay()
     assert_bitwise_equal(problem.d, expected, "replayed")

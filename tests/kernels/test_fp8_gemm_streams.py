@@ -13,6 +13,7 @@ import torch
 import torch._inductor.config
 
 import deep_gemm
+from cuda_graphs import captured
 from deep_gemm.testing import assert_bitwise_equal
 from fp8_cases import Case, make_problem
 
@@ -61,9 +62,7 @@ def test_graph_replays_read_the_operands_of_now(c):
     start = other.d.clone()
     expected = other.run().clone()
     problem.run()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     for target, source in zip((*problem.a, *problem.b, problem.d), (*other.a, *other.b, start)):
         target.copy_(source)
     graph.replay()

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import deep_gemm
+from cuda_graphs import captured
 from deep_gemm.cli.timing import device_trace
 from deep_gemm.testing import assert_bitwise_equal
 from grouped_bf16_cases import CASES, WIDE_CASES, make_grouped_bf16
@@ -93,9 +94,7 @@ def test_layouts_are_read_when_the_kernel_runs():
     ):
         problem, other = on_gpu(case), on_gpu(case)
         problem.run()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            problem.run()
+        graph = captured(problem.run)
         for layout in layouts:
             for each in (problem, other):
                 each.layout.copy_(torch.tensor(layout))

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import deep_gemm
+from cuda_graphs import captured
 from deep_gemm.cli.timing import device_trace
 from deep_gemm.testing import assert_bitwise_equal
 from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked, psum
@@ -83,9 +84,7 @@ def test_counts_are_read_when_the_kernel_runs():
     """In a captured graph the counts change between replays, and with them what is written."""
     problem = make_grouped(masked((64, 0, 5), 96, 264, 512, nan_padding=False)).to("cuda")
     problem.run()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     for counts in ((0, 0, 0), (96, 1, 63), (3, 65, 0)):
         problem.layout.copy_(torch.tensor(counts))
         problem.d.view(torch.int16).fill_(0x5A5A)
@@ -98,9 +97,7 @@ def test_ends_are_read_when_the_kernel_runs():
     case = psum((64, 0, 5), 264, 512, m=600, nan_padding=False)
     problem = make_grouped(case).to("cuda")
     problem.run()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     far = 2**31 - 1
     replays = {(0, 0, 0): (0, 0, 0), (300, 1, 80): (300, 385, 592), (129, 64, 216): (129, 320, far), (0, 0, 7): (-far, -1, 7)}
     for rows, ends in replays.items():

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import deep_gemm
+from cuda_graphs import captured
 from deep_gemm.cli.timing import device_trace
 from deep_gemm.testing import assert_bitwise_equal, calc_diff
 from k_grouped_cases import BF16_CASES, BF16_TN, FP8, FP8_CASES, FP8_TN, KGroupedCase, WIDE_CASES, make_k_grouped, nt, tn, without_sizes
@@ -86,9 +87,7 @@ def test_sizes_are_read_when_the_kernel_runs(case):
     """A captured graph follows the sizes of its replays."""
     problem = make_k_grouped(case, "cuda")
     problem.run()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     for ks in ((128, 128, 512, 256), (0, 0, 0, 1024), (1024, 0, 0, 0), (0, 640, 384, 0)):
         eager = make_k_grouped(case, "cuda")
         for each in (problem, eager):

@@ -7,6 +7,7 @@ import torch
 
 import deep_gemm
 from deep_gemm.cli.timing import device_trace
+from cuda_graphs import captured
 from deep_gemm.testing import assert_bitwise_equal, compare
 from m_grouped_cases import (
     CONTIGUOUS,
@@ -129,9 +130,7 @@ def test_a_graph_replays_the_counts_of_now():
     problem = make_problem(MaskedCase(capacity, (capacity,) * 8, n, k, expected_m=16), "cuda")
     problem.run()
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     for seed, now in enumerate(counts):
         other = make_problem(MaskedCase(capacity, now, n, k, expected_m=100), "cuda", seed=seed)
         refill(problem, other)
@@ -149,9 +148,7 @@ def test_a_graph_replays_the_layout_of_now():
     problem = make_problem(cases[0], "cuda")
     problem.run()
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        problem.run()
+    graph = captured(problem.run)
     for seed, case in enumerate(cases):
         other = make_problem(case, "cuda", seed=seed)
         refill(problem, other)

@@ -119,9 +119,9 @@ py::dict source_of(const py::dict& config, const py::dict& arch) {
 void register_plan(py::module_& m) {
     m.def("plan_fp8_gemm", &plan_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The plan for a shape as a dictionary. Keywords: recipe, d_dtype ('bf16', 'f32'), has_c, "
-          "c_is_d (C is D itself), arch (overrides of the H200's numbers), config (run this one instead of the best); grouping ('dense', 'contiguous', "
-          "'masked', 'psum', 'batched', 'k_grouped': k is then a group's) with num_groups, expected_m (masked, psum) and "
-          "alignment (contiguous, psum); head_splits (left, mid, right) of D.");
+          "c_is_d (C is D itself), arch (overrides of the H200's numbers), config (run this one instead of the "
+          "best); grouping ('dense', 'contiguous', 'masked', 'psum', 'batched', 'k_grouped': k is then a group's) with "
+          "num_groups, expected_m (masked, psum) and alignment (contiguous, psum); head_splits (left, mid, right) of D.");
     m.def("explain_fp8_gemm", &explain_one, py::arg("m"), py::arg("n"), py::arg("k"),
           "The pick with every runner-up and every refusal, and all of it as text. Keywords as for "
           "plan_fp8_gemm.");

@@ -137,7 +137,6 @@ bool simpler(const Bf16GemmPlan& a, const Bf16GemmPlan& b, const Bf16GemmShape& 
     return a.config.block_m * a.config.block_n > b.config.block_m * b.config.block_n;
 }
 
-// What of a config the shape's N and C decide.
 void check_request(const Bf16GemmShape& shape, const ArchSpec& arch) {
     DG_CHECK(arch.major == kArchMajor, "No BF16 GEMM kernel for SM{}{}; there is one for SM{}0", arch.major, arch.minor,
              kArchMajor);

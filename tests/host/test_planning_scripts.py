@@ -177,3 +177,10 @@ def test_spills_are_a_problem(tmp_path, monkeypatch):
     assert "stack frame" in compile_all.compile_job(compile_all.Job("local", "f", text, 0, 9, 0)).problem
     monkeypatch.undo()
     _C.reload_settings()
+
+
+def test_the_problems_for_memory_checkers_keep_the_contract(monkeypatch, restored_settings):
+    """On the CPU the same validation and the references: what is refused here would be refused there."""
+    script = load("small_problems")
+    monkeypatch.setattr(script, "DEVICE", "cpu")
+    script.main()

@@ -67,7 +67,12 @@ class ReadyKernels {
         remember(key, make(key, Family::plan_with(config, shape, arch), arch));
     }
 
+    // Plans are made anew from here on, and kernels built anew: headers may have changed. Those loaded before stay loaded.
     void forget() {
+        {
+            const std::lock_guard lock(kernels_lock_);
+            forgotten_ = kernels_.size();
+        }
         const std::unique_lock lock(plans_lock_);
         plans_.clear();
     }
@@ -95,8 +100,8 @@ class ReadyKernels {
 
     const launch::Kernel* find_kernel(int device, const Config& config) {
         const std::lock_guard lock(kernels_lock_);
-        for (const Loaded& k : kernels_)
-            if (k.device == device && k.config == config) return k.kernel.get();
+        for (std::size_t i = forgotten_; i < kernels_.size(); ++i)
+            if (kernels_[i].device == device && kernels_[i].config == config) return kernels_[i].kernel.get();
         return nullptr;
     }
 
@@ -136,6 +141,7 @@ class ReadyKernels {
     std::unordered_map<Key, Ready, HashKey> plans_;
     std::mutex kernels_lock_;
     std::vector<Loaded> kernels_;  // few, and never dropped
+    std::size_t forgotten_ = 0;    // so many of them are not to be found any more
 };
 
 // The family's tables. Never destroyed: a kernel must not outlive the driver, whose shutdown order is unknown.

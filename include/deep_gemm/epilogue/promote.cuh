@@ -38,20 +38,55 @@ DG_DEVICE void promote_by_block(const float (&accumulators)[kCount / 2], float* 
     }
 }
 
-// SFB per column, staged in shared memory at `sfb` (one float a column).
+// SFB per column, staged in shared memory (one float a column): a thread's factors, two of each 8 columns from `sfb` on.
+class StagedColumnFactors {
+  public:
+    DG_DEVICE StagedColumnFactors(ptx::SmemAddr sfb, uint32_t lane) : mine_(sfb + lane % 4 * 2 * sizeof(float)) {}
+    DG_DEVICE float2 at(int column) const {
+        float2 pair;
+        ptx::load_shared_f32x2(mine_ + column * sizeof(float), pair.x, pair.y);
+        return pair;
+    }
+
+  private:
+    ptx::SmemAddr mine_;
+};
+
+// The same, held in registers for all waves of a K block.
 template <int kCount>
-DG_DEVICE void promote_by_column(const float (&accumulators)[kCount / 2], float* sums, const float (&sfa)[2][1], ptx::SmemAddr sfb, uint32_t lane) {
-    const ptx::SmemAddr mine = sfb + (lane % 4) * 2 * sizeof(float);
+struct HeldColumnFactors {
+    float value[kCount / 4];
+    DG_DEVICE float2 at(int column) const { return {value[column / 4], value[column / 4 + 1]}; }
+    DG_DEVICE void load(const StagedColumnFactors& staged, int column) {
+        const float2 pair = staged.at(column);
+        value[column / 4] = pair.x;
+        value[column / 4 + 1] = pair.y;
+    }
+};
+
+// Held factors on their first use. Those of the first kAhead columns are there, the others come from shared memory.
+template <int kCount, int kAhead>
+struct ArrivingColumnFactors {
+    HeldColumnFactors<kCount>& held;
+    StagedColumnFactors staged;
+    DG_DEVICE float2 at(int column) const {
+        if (column >= kAhead) held.load(staged, column);
+        return held.at(column);
+    }
+};
+
+template <int kCount, typename Factors>
+DG_DEVICE void promote_by_column(const float (&accumulators)[kCount / 2], float* sums, const float (&sfa)[2][1],
+                                 const Factors& sfb) {
 #pragma unroll
     for (int column = 0; column < kCount; column += 8) {
-        float b0, b1;
-        ptx::load_shared_f32x2(mine + column * sizeof(float), b0, b1);
+        const float2 b = sfb.at(column);
         const float* a = accumulators + column / 2;
         float* s = sums + column / 2;
-        s[0] = __fmaf_rn(a[0], sfa[0][0] * b0, s[0]);
-        s[1] = __fmaf_rn(a[1], sfa[0][0] * b1, s[1]);
-        s[2] = __fmaf_rn(a[2], sfa[1][0] * b0, s[2]);
-        s[3] = __fmaf_rn(a[3], sfa[1][0] * b1, s[3]);
+        s[0] = __fmaf_rn(a[0], sfa[0][0] * b.x, s[0]);
+        s[1] = __fmaf_rn(a[1], sfa[0][0] * b.y, s[1]);
+        s[2] = __fmaf_rn(a[2], sfa[1][0] * b.x, s[2]);
+        s[3] = __fmaf_rn(a[3], sfa[1][0] * b.y, s[3]);
     }
 }
 

@@ -1,7 +1,8 @@
 // Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
 //   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
 //     and multiplies another K block's factors, a whole batch ahead of use; a shuffle hands them round.
-//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages.
+//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages; SFA, too, for tiles whose
+//     registers hold SFB.
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -137,29 +138,31 @@ class ScaleFeed {
     Factors incoming_[kGroups];
 };
 
-// Copies a tile's factors, kCount of them, one K block after another: by one warp, four columns a lane.
+// Copies a tile's factors per row of A or of B, kCount of them, one K block after another: by one warp, four a lane.
 template <int kCount>
-class ColumnScaleCopier {
+class ScaleCopier {
   public:
     static_assert(kCount <= 256);
 
-    DG_DEVICE ColumnScaleCopier(const ScaleArgs& scales, uint32_t n, uint32_t lane) : scales_(scales), n_(n), lane_(lane) {
+    // `extent`: the rows of the operand.
+    DG_DEVICE ScaleCopier(const ScaleArgs& scales, uint32_t extent, uint32_t lane)
+        : scales_(scales), extent_(extent), lane_(lane) {
         const bool aligned = (reinterpret_cast<uint64_t>(scales.data) | static_cast<uint64_t>((scales.stride_k | scales.stride_g) * 4)) % 16 == 0;
         vector_ = scales.stride_mn == 1 && aligned;
     }
 
-    // Turns to the tile whose first column is `column`.
-    DG_DEVICE void restart(uint32_t column, int32_t group) {
-        first_ = column + lane_ * 4;
+    // Turns to the tile whose first row of the operand is `row`.
+    DG_DEVICE void restart(uint32_t row, int32_t group) {
+        first_ = row + lane_ * 4;
         source_ = scales_.data + group * scales_.stride_g + first_ * scales_.stride_mn;
     }
 
-    // Copies the current K block's factors to `destination` and moves to the next; columns past the matrix are left alone.
+    // Copies the current K block's factors to `destination` and moves to the next; rows past the operand are left alone.
     DG_DEVICE void copy(ptx::SmemAddr destination) {
 #pragma unroll
         for (uint32_t i = 0; i < kCount; i += 128) {
-            const uint32_t column = i + lane_ * 4;
-            if (column < kCount) copy_four(destination + column * sizeof(float), source_ + i * scales_.stride_mn, first_ + i);
+            const uint32_t place = i + lane_ * 4;
+            if (place < kCount) copy_four(destination + place * sizeof(float), source_ + i * scales_.stride_mn, first_ + i);
         }
         source_ += scales_.stride_k;
     }
@@ -168,16 +171,16 @@ class ColumnScaleCopier {
     DG_DEVICE void clear(ptx::SmemAddr destination) const {
 #pragma unroll
         for (uint32_t i = 0; i < kCount; i += 128) {
-            const uint32_t column = i + lane_ * 4;
-            if (column < kCount)
+            const uint32_t place = i + lane_ * 4;
+            if (place < kCount)
                 for (uint32_t j = 0; j < 4; ++j)
-                    ptx::cp_async_zero_4(destination + (column + j) * sizeof(float), scales_.data);
+                    ptx::cp_async_zero_4(destination + (place + j) * sizeof(float), scales_.data);
         }
     }
 
   private:
-    DG_DEVICE void copy_four(ptx::SmemAddr destination, const float* source, uint32_t column) const {
-        const uint32_t count = column < n_ ? min_of(n_ - column, 4u) : 0;
+    DG_DEVICE void copy_four(ptx::SmemAddr destination, const float* source, uint32_t row) const {
+        const uint32_t count = row < extent_ ? min_of(extent_ - row, 4u) : 0;
         if (vector_) {
             if (count != 0) ptx::cp_async_16(destination, source, count * sizeof(float));
             return;
@@ -186,7 +189,7 @@ class ColumnScaleCopier {
     }
 
     const ScaleArgs& scales_;
-    const uint32_t n_, lane_;
+    const uint32_t extent_, lane_;
     bool vector_;  // four neighbouring factors are one aligned 16-byte word
     uint32_t first_;
     const float* source_;

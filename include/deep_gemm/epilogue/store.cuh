@@ -199,24 +199,42 @@ DG_DEVICE void store_box(const TensorMap& d, ptx::SmemAddr box, uint32_t column,
         kConfig.adds ? ptx::tma_add_3d(d, box, column, row, d_group) : ptx::tma_store_3d(d, box, column, row, d_group);
 }
 
+// The steps in which a warpgroup's boxes are staged. Where not all of them fit, half of the staging area is filled while TMA
+// reads the other half.
+template <StoreConfig kConfig, int kWaves>
+struct StagingSteps {
+    static constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
+    static constexpr bool kAlternates = kBoxes > kConfig.boxes && kConfig.boxes % 2 == 0;
+    static constexpr int kAtOnce = kAlternates ? kConfig.boxes / 2 : kConfig.boxes;
+    static constexpr int kSteps = ceil_div(kBoxes, kAtOnce);
+
+    // Where in the staging area the step that begins with box `first` puts it.
+    static constexpr int place(int first) { return kAlternates ? first / kAtOnce % 2 * kAtOnce : 0; }
+    // The newest stores that may still be reading as that step begins. After an odd number the next tile begins where this one
+    // ended.
+    static constexpr int pending(int first) { return kAlternates && (first > 0 || kSteps % 2 == 0) ? 1 : 0; }
+};
+
 // Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
 // threads take part.
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
                            ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+    using Steps = StagingSteps<kConfig, kWaves>;
     constexpr int kBoxesInRow = kConfig.block_n / kConfig.columns;
-    constexpr int kCount = min_of(kConfig.boxes, kWaves * kBoxesInRow - kFirst);
+    constexpr int kCount = min_of(Steps::kAtOnce, Steps::kBoxes - kFirst);
+    const auto box_of = [&](int i) { return staging + (Steps::place(kFirst) + i - kFirst) * kStoreBoxBytes; };
     const uint32_t lane = ptx::lane_id(), warp_row = threadIdx.x / 32 % 4 * 16;
     const bool storing_thread = threadIdx.x % kWarpgroupThreads == 0;
-    if (storing_thread) ptx::bulk_wait_group_read<0>();
+    if (storing_thread) ptx::bulk_wait_group_read<Steps::pending(kFirst)>();
     ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
 #pragma unroll
     for (int i = kFirst; i < kFirst + kCount; ++i) {
         const float* fragment = sums[i / kBoxesInRow] + i % kBoxesInRow * (kConfig.columns / 2);
         if constexpr (kConfig.dtype == Dtype::kF32)
-            stage_f32<kConfig.columns>(staging + (i - kFirst) * kStoreBoxBytes, fragment, warp_row, lane);
+            stage_f32<kConfig.columns>(box_of(i), fragment, warp_row, lane);
         else
-            stage_bf16<kConfig.columns>(staging + (i - kFirst) * kStoreBoxBytes, fragment, warp_row, lane);
+            stage_bf16<kConfig.columns>(box_of(i), fragment, warp_row, lane);
     }
     ptx::fence_proxy_async_shared();
     ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
@@ -230,18 +248,30 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
         if (!wanted || column >= args.n) continue;
         uint32_t d_column = column;
         if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
-        store_box<kConfig>(args.d, staging + (i - kFirst) * kStoreBoxBytes, d_column, box_row, tile.group);
+        store_box<kConfig>(args.d, box_of(i), d_column, box_row, tile.group);
     }
     ptx::bulk_commit_group();
+}
+
+// One thread asks for box `box` of D of a tile, to which TMA will add, to be in L2 by then; no box past the tile's `kRows` rows.
+template <StoreConfig kConfig, int kRows>
+DG_DEVICE void prefetch_box(const TensorMap& d, const Tile& tile, uint32_t m, uint32_t box) {
+    constexpr uint32_t kBoxesInRow = kConfig.block_n / kConfig.columns, kBoxes = kRows / kWgmmaM * kBoxesInRow;
+    const uint32_t row = tile.m_idx + box / kBoxesInRow * kWgmmaM, column = tile.n_idx + box % kBoxesInRow * kConfig.columns;
+    if (box >= kBoxes || row >= m) return;
+    if constexpr (kConfig.grouping == Grouping::kDense)
+        ptx::tma_prefetch_2d(d, column, row);
+    else
+        ptx::tma_prefetch_3d(d, column, row, has_output_per_group(kConfig.grouping) ? tile.group : 0);
 }
 
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
                                 ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
-    constexpr int kBoxes = kWaves * (kConfig.block_n / kConfig.columns);
-    if constexpr (kFirst < kBoxes) {
+    using Steps = StagingSteps<kConfig, kWaves>;
+    if constexpr (kFirst < Steps::kBoxes) {
         store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
-        store_boxes_from<kConfig, kFirst + kConfig.boxes>(args, sums, tile, staging, row, barrier_id);
+        store_boxes_from<kConfig, kFirst + Steps::kAtOnce>(args, sums, tile, staging, row, barrier_id);
     }
 }
 

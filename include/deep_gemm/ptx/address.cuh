@@ -20,6 +20,13 @@ DG_DEVICE uint32_t lane_id() {
     return lane;
 }
 
+// The same, read anew at this point of the program: a loop that is short of registers does not keep it.
+DG_DEVICE uint32_t lane_id_read_here() {
+    uint32_t lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
 // PTX ISA: elect.sync. PTX 8.0, sm_90. True in exactly one lane of a converged warp; all 32 lanes must call it.
 DG_DEVICE bool elect_one() {
     uint32_t elected;

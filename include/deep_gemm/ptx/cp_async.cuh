@@ -85,6 +85,17 @@ DG_DEVICE void tma_add_3d(const TensorMap& map, SmemAddr source, int32_t inner, 
                  : "memory");
 }
 
+// PTX ISA: cp.async.bulk.prefetch.tensor. PTX 8.0, sm_90. A hint: brings a box into L2; nothing tells when.
+DG_DEVICE void tma_prefetch_2d(const TensorMap& map, int32_t inner, int32_t outer) {
+    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(inner), "r"(outer) : "memory");
+}
+
+DG_DEVICE void tma_prefetch_3d(const TensorMap& map, int32_t inner, int32_t outer, int32_t group) {
+    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(&map), "r"(inner), "r"(outer),
+                 "r"(group)
+                 : "memory");
+}
+
 // PTX ISA: cp.async.bulk.commit_group / wait_group. PTX 8.0, sm_90. Per thread.
 DG_DEVICE void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 

@@ -45,6 +45,12 @@ DG_DEVICE void store_shared_f32x2(SmemAddr address, float x, float y) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
+DG_DEVICE float load_shared_f32(SmemAddr address) {
+    float value;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+    return value;
+}
+
 DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }

@@ -82,9 +82,9 @@ struct Fp8GemmArgs {
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.
 struct Fp8GemmSmem {
-    int a_stage, b_stage, sfb_stage;  // one pipeline stage of each; SFB only if it is per row
+    int a_stage, b_stage, sfa_stage, sfb_stage;  // one pipeline stage of each; of SFs those that come by way of it
     int store_n, store_tile, d;      // columns of a store box; bytes of one 64-row box; all staged
-    int d_offset, a_offset, b_offset, sfb_offset;
+    int d_offset, a_offset, b_offset, sfa_offset, sfb_offset;
     int maps_offset;                 // kKGrouped: the maps in the making
     int barrier_offset;
     int total;                       // dynamic shared memory to ask for, alignment slack included
@@ -97,10 +97,19 @@ DG_HOST_DEVICE constexpr int store_columns(const Fp8GemmConfig& c) {
     return store_columns(c.head_unit == 0 ? c.block_n : gcd_of(c.block_n, c.head_unit), d_element_bytes(c));
 }
 
+// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them, ahead of the first
+// one's promotion, and finds SFA in the stage, too. They take the registers that products of one K block leave, and that a C read
+// in the epilogue does not.
+DG_HOST_DEVICE constexpr bool holds_column_factors(const Fp8GemmConfig& c) {
+    return c.sfb_granularity == ScaleGranularity::kPerRow && c.block_m > kWgmmaM * c.num_math_warpgroups && c.k_blocks == 1 &&
+           c.num_accumulators == 1 && (!c.has_c || c.c_is_d);
+}
+
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
     s.a_stage = c.k_blocks * c.block_m * kBlockK;  // K block after K block
     s.b_stage = c.k_blocks * c.block_n * kBlockK;
+    s.sfa_stage = holds_column_factors(c) ? align_up(c.block_m * 4, 128) : 0;
     s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? c.k_blocks * align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c);
     s.store_tile = kStoreBoxBytes;
@@ -108,7 +117,8 @@ DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     s.d_offset = 0;
     s.a_offset = s.d_offset + s.d;
     s.b_offset = s.a_offset + c.num_stages * s.a_stage;
-    s.sfb_offset = s.b_offset + c.num_stages * s.b_stage;
+    s.sfa_offset = s.b_offset + c.num_stages * s.b_stage;
+    s.sfb_offset = s.sfa_offset + c.num_stages * s.sfa_stage;
     s.maps_offset = s.sfb_offset + c.num_stages * s.sfb_stage;
     s.barrier_offset = s.maps_offset + (c.grouping == Grouping::kKGrouped ? kMapPairBytes : 0);
     s.total = s.barrier_offset + 2 * 8 * c.num_stages + 1024;
@@ -120,8 +130,20 @@ DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.
-DG_HOST_DEVICE constexpr int math_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 160 : 232; }
-DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 32 : 40; }
+DG_HOST_DEVICE constexpr int math_registers(const Fp8GemmConfig& c) {
+    return c.num_math_warpgroups == 3 ? 160 : 232;
+}
+DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) {
+    return c.num_math_warpgroups == 3 ? 32 : 40;
+}
+
+// Registers a thread is launched with: an equal share of an SM's 65,536, in eights. The limits above divide no more than that,
+// or raising one would wait for ever.
+DG_HOST_DEVICE constexpr bool registers_suffice(const Fp8GemmConfig& c) {
+    const int warpgroups = c.num_math_warpgroups + 1, launched = 65536 / (warpgroups * kWarpgroupThreads) / 8 * 8;
+    return c.num_math_warpgroups == 1 ||
+           c.num_math_warpgroups * math_registers(c) + load_registers(c) <= warpgroups * launched;
+}
 
 DG_HOST_DEVICE constexpr int num_threads(const Fp8GemmConfig& c) {
     return (c.num_math_warpgroups + 1) * kWarpgroupThreads;

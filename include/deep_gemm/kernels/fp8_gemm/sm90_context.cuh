@@ -17,7 +17,9 @@ struct Fp8GemmContext {
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
+    static constexpr bool kPrefetchesC = kConfig.has_c && (kKGrouped || kConfig.c_is_d);
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
+    static constexpr bool kHoldsFactors = holds_column_factors(kConfig);
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
     // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more.
@@ -31,6 +33,7 @@ struct Fp8GemmContext {
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(registers_suffice(kConfig), "warpgroups share out what the CTA was launched with");
     static_assert(kConfig.grouping != Grouping::kBatchSum, "sums of batches are not promoted");
     static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 
@@ -62,11 +65,15 @@ struct Fp8GemmContext {
     DG_DEVICE ptx::SmemAddr b_stage(uint32_t s, int i) const {
         return smem + kSmem.b_offset + s * kSmem.b_stage + i * (kSmem.b_stage / kConfig.k_blocks);
     }
+    DG_DEVICE ptx::SmemAddr sfa_stage(uint32_t s) const { return smem + kSmem.sfa_offset + s * kSmem.sfa_stage; }
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
         return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
     }
     // This math thread's first row of a tile.
-    DG_DEVICE uint32_t row_in_tile() const { return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + lane / 4; }
+    DG_DEVICE uint32_t row_in_tile() const { return row_in_tile(lane); }
+    DG_DEVICE uint32_t row_in_tile(uint32_t of_lane) const {
+        return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + of_lane / 4;
+    }
 };
 
 }  // namespace deep_gemm

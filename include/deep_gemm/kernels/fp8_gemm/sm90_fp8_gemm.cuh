@@ -2,7 +2,7 @@
 //
 //   global A, B --TMA--> smem stages --wgmma--> accumulators --promote (x SFA x SFB)--> FP32 sums --(+C)--> smem --TMA--> D
 //   global SFA (SFB per block) --registers, well ahead--------------------^
-//   global SFB (per row) --cp.async--> smem stages -----------------------^
+//   global SFB (per row; of some tiles SFA, too) --cp.async--> smem stages ^
 //
 //   barrier        arrivals                                          waits
 //   tile_full[s]   1 (load role, + the stage's bytes); SFB per row:  every math warp
@@ -14,7 +14,8 @@
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
 //                                        the maps of each group it comes to
-//   scale    warp 1 of warpgroup W       SFB per row into the stages; kKGrouped: asks for C ahead of the epilogue; idle otherwise
+//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there
+//   prefetch warp 2 of warpgroup W       C that is D, or of kKGrouped: asks for it ahead of the epilogue
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -84,27 +85,48 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     }
 }
 
-// SFB per row: one warp copies each K block's factors of the tile's columns into its stage.
+// SFB per row: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
     typename Context::Cursor cursor{ctx.barriers()};
-    ColumnScaleCopier<kConfig.block_n> copier(ctx.args.sfb, ctx.args.n, ctx.lane);
+    ScaleCopier<kConfig.block_m> sfa(ctx.args.sfa, ctx.args.m, ctx.lane);
+    ScaleCopier<kConfig.block_n> sfb(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
-        copier.restart(tile.n_idx, ctx.scale_group(tile));
+        if constexpr (Context::kHoldsFactors) sfa.restart(tile.m_idx, ctx.scale_group(tile));
+        sfb.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
-            if constexpr (kConfig.has_c && !kConfig.c_is_d && Context::kKGrouped)
-                if (k == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
             for (int i = 0; i < kConfig.k_blocks; ++i) {
+                if constexpr (Context::kHoldsFactors) sfa.copy(ctx.sfa_stage(cursor.stage));
                 if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
-                    copier.copy(ctx.sfb_stage(cursor.stage, i));
+                    sfb.copy(ctx.sfb_stage(cursor.stage, i));
                 else
-                    copier.clear(ctx.sfb_stage(cursor.stage, i));
+                    sfb.clear(ctx.sfb_stage(cursor.stage, i));
             }
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
+        }
+    }
+}
+
+// All tiles end at about the same time, and groups of K are short: one warp asks for what they will add to ahead of that, box
+// after box as the stages pass.
+template <Fp8GemmConfig kConfig>
+DG_DEVICE void prefetch_role(const Fp8GemmContext<kConfig>& ctx) {
+    using Context = Fp8GemmContext<kConfig>;
+    typename Context::Cursor cursor{ctx.barriers()};
+    auto schedule = ctx.schedule();
+    for (Tile tile; schedule.next(tile);) {
+        if (!ctx.has_product(tile)) continue;
+        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
+            cursor.producer_acquire();
+            if constexpr (kConfig.c_is_d) {
+                if (ctx.lane == 0) prefetch_box<store_config(kConfig), kConfig.block_m>(ctx.args.d, tile, ctx.args.m, k);
+            } else if (k == 0) {
+                prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
+            }
         }
     }
 }
@@ -139,7 +161,7 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
-        if (ctx.has_product(tile))
+        if (!Fp8GemmContext<kConfig>::kHoldsFactors && ctx.has_product(tile))
             feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
     };
     restart();
@@ -187,6 +209,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
         if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
+        if (Context::kPrefetchesC && warp == Context::kMathWarps + 2) prefetch_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);

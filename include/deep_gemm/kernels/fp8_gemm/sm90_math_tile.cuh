@@ -47,6 +47,8 @@ class MathTile {
         }
         if constexpr (kMost == 0)
             pass_stages<Context::kClusterSize>(cursor_, ctx_.num_k_stages(tile), ctx_.lane);
+        else if constexpr (Context::kHoldsFactors)
+            run_holding_factors<kMost>(tile);
         else if constexpr (kConfig.num_accumulators == 2)
             run_two_deep<kMost * kConfig.n_parts>(tile);
         else
@@ -109,7 +111,7 @@ class MathTile {
             const auto& scale = scales.k_block[i].value[kWave];
             if constexpr (Context::kSfbPerRow)
                 promote_by_column<kPartN>(accumulators.k_block[i], part_sums, scale,
-                                          ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane);
+                                          StagedColumnFactors(ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane));
             else
                 promote_by_block<kN, kFirst, kPartN>(accumulators.k_block[i], part_sums, scale, first_block_columns_);
         }
@@ -120,9 +122,11 @@ class MathTile {
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
-    // Stages that a loop's body holds. SFB per row: all of a batch of scales, for the promotion is short of issue slots. Else
-    // one, or half a batch, or two, for two-deep products alternate: the compiler takes half of the time.
-    static constexpr int kUnroll = Context::kSfbPerRow             ? Context::kScaleBatch / kKBlocks
+    // Stages that a loop's body holds: all of a batch of scales in the tall tiles of large problems, which gain 2 % by it, and
+    // where promotions with SFB per row are short of issue slots. Else one, or half a batch, or two, for two-deep products
+    // alternate: the compiler takes half of the time.
+    static constexpr bool kWholeBatch = Context::kSfbPerRow || kConfig.block_m >= 192;
+    static constexpr int kUnroll = kWholeBatch                     ? Context::kScaleBatch / kKBlocks
                                    : kConfig.num_accumulators == 1 ? 1
                                                                    : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
     static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
@@ -132,7 +136,16 @@ class MathTile {
         return kUnrolledBlocks == Context::kScaleBatch ? 0 : k * kKBlocks % Context::kScaleBatch;
     }
 
-    // Those of stage i of a body that began at `position`.
+    // SFA of this thread's two rows of a wave.
+    struct RowFactors {
+        float value[2][1];
+    };
+    DG_DEVICE RowFactors read_staged_sfa(uint32_t stage, int wave, uint32_t lane) const {
+        const ptx::SmemAddr mine = ctx_.sfa_stage(stage) + (ctx_.row_in_tile(lane) + wave * kWgmmaM) * sizeof(float);
+        return {ptx::load_shared_f32(mine), ptx::load_shared_f32(mine + 8 * sizeof(float))};
+    }
+
+    // The scales of stage i of a body that began at `position`.
     DG_DEVICE StageScales read_scales(uint32_t position, int i) const {
         StageScales scales;
         const uint32_t first = kUnrolledBlocks % 4 == 0 ? 0 : position;  // lanes are constants where bodies are whole groups
@@ -178,6 +191,41 @@ class MathTile {
                 if (k + i >= num_k) return;
                 step(k, i);
             }
+    }
+
+    // One product at a time, and factors of columns in registers from the first wave's promotion on. Loads from shared memory are
+    // slow while products run, their own warp's above all: under the product come just those that its promotion begins with.
+    template <int kWavesInUse>
+    DG_DEVICE void run_holding_factors(const Tile& tile) {
+        constexpr int kAhead = kN / 4;
+        HeldColumnFactors<kN> sfb;
+#pragma unroll 1
+        for (uint32_t left = ctx_.num_k_stages(tile); left > 0; --left) {
+            const uint32_t stage = cursor_.stage;
+            const Operands current = operands();
+            cursor_.consumer_wait();
+            for_each_product<kWavesInUse>([&](auto wave) {
+                constexpr bool kFirst = wave.value == 0, kLast = wave.value == kWavesInUse - 1;
+                issue(accumulators_[0], wave.value, current);
+                ptx::keep_order(ctx_.args.n);
+                const uint32_t lane = ptx::lane_id_read_here();
+                const RowFactors sfa = read_staged_sfa(stage, wave.value, lane);
+                const StagedColumnFactors staged(ctx_.sfb_stage(stage, 0), lane);
+                if constexpr (kFirst)
+#pragma unroll
+                    for (int column = 0; column < kAhead; column += 8) sfb.load(staged, column);
+                if constexpr (kLast) cursor_.advance();
+                ptx::wgmma_wait<0>();
+                ptx::pin_registers(accumulators_[0].k_block[0]);
+                if (kLast && !kFirst) release(stage);
+                if constexpr (kFirst)
+                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value,
+                                          ArrivingColumnFactors<kN, kAhead>{sfb, staged});
+                else
+                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value, sfb);
+                if (kLast && kFirst) release(stage);
+            });
+        }
     }
 
     // Two products: the next one is already running while this one is promoted.

@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).resolve().parent / "pinned_configs.py"
 
 def test_every_config_writes_the_same_bits(emulator_library: str) -> None:
     for shape, digests in json.loads(run_python(emulator_library, [str(SCRIPT)])).items():
-        assert len(digests) > 8, "configs were lost"
+        assert len(digests) >= 8, "configs were lost"
         assert len(set(digests.values())) == 1, f"{shape}: {digests}"
 
 

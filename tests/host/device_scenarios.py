@@ -173,6 +173,17 @@ def scenario_plans_know_no_address():
     expect_launch(happened.last, second, plan_of(64, 256, 384))
 
 
+def scenario_forgetting_plans_forgets_kernels():
+    """A comparison of headers in one process would else time one kernel against itself."""
+    call = make_call(64, 256, 384)
+    call.run()
+    _C.forget_fp8_gemm_plans()
+    with Delta() as happened:
+        call.run()
+        call.run()
+    assert (happened.launches, happened.loads) == (2, 1)
+
+
 def scenario_maps_of_one_address_differ_with_the_view():
     wide = make_call(64, 256, 768, device="cpu").host
     rows = lambda t, step: t[::step] if t is not None else None

@@ -55,24 +55,16 @@ class StagedColumnFactors {
 // The same, held in registers for all waves of a K block.
 template <int kCount>
 struct HeldColumnFactors {
-    float value[kCount / 4];
-    DG_DEVICE float2 at(int column) const { return {value[column / 4], value[column / 4 + 1]}; }
-    DG_DEVICE void load(const StagedColumnFactors& staged, int column) {
-        const float2 pair = staged.at(column);
-        value[column / 4] = pair.x;
-        value[column / 4 + 1] = pair.y;
-    }
+    float2 pair[kCount / 8];
+    DG_DEVICE float2 at(int column) const { return pair[column / 8]; }
 };
 
-// Held factors on their first use. Those of the first kAhead columns are there, the others come from shared memory.
-template <int kCount, int kAhead>
+// Held factors on their first use, for which they come from shared memory one by one.
+template <int kCount>
 struct ArrivingColumnFactors {
     HeldColumnFactors<kCount>& held;
     StagedColumnFactors staged;
-    DG_DEVICE float2 at(int column) const {
-        if (column >= kAhead) held.load(staged, column);
-        return held.at(column);
-    }
+    DG_DEVICE float2 at(int column) const { return held.pair[column / 8] = staged.at(column); }
 };
 
 template <int kCount, typename Factors>

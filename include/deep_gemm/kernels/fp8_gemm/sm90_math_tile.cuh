@@ -94,7 +94,6 @@ class MathTile {
     }
 
     enum class Release { kNo, kYes };
-
     // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
     // a stage gives it back: before the promotion, unless that still reads SFB from it.
     template <int kStillPending, int kProduct, int kProducts>
@@ -136,13 +135,18 @@ class MathTile {
         return kUnrolledBlocks == Context::kScaleBatch ? 0 : k * kKBlocks % Context::kScaleBatch;
     }
 
-    // SFA of this thread's two rows of a wave.
-    struct RowFactors {
-        float value[2][1];
-    };
-    DG_DEVICE RowFactors read_staged_sfa(uint32_t stage, int wave, uint32_t lane) const {
-        const ptx::SmemAddr mine = ctx_.sfa_stage(stage) + (ctx_.row_in_tile(lane) + wave * kWgmmaM) * sizeof(float);
-        return {ptx::load_shared_f32(mine), ptx::load_shared_f32(mine + 8 * sizeof(float))};
+    // SFA times each of the tile's two factors of SFB per block.
+    DG_DEVICE StageScales read_staged_blocks() const {
+        const RowFactors sfa = read_staged_sfa(ctx_.sfa_stage(cursor_.stage), ctx_.row_in_tile(ptx::lane_id_read_here()));
+        const ptx::SmemAddr sfb = ctx_.sfb_stage(cursor_.stage, 0);
+        StageScales scales;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const float factor = ptx::load_shared_f32(sfb + i * sizeof(float));
+#pragma unroll
+            for (int half = 0; half < 2; ++half) scales.k_block[0].value[0][half][i] = sfa.value[half][0] * factor;
+        }
+        return scales;
     }
 
     // The scales of stage i of a body that began at `position`.
@@ -193,11 +197,10 @@ class MathTile {
             }
     }
 
-    // One product at a time, and factors of columns in registers from the first wave's promotion on. Loads from shared memory are
-    // slow while products run, their own warp's above all: under the product come just those that its promotion begins with.
+    // One product at a time, and factors of columns in registers from the first wave's promotion on. They come during that: loads
+    // from shared memory are slow while products run, their own warp's above all.
     template <int kWavesInUse>
     DG_DEVICE void run_holding_factors(const Tile& tile) {
-        constexpr int kAhead = kN / 4;
         HeldColumnFactors<kN> sfb;
 #pragma unroll 1
         for (uint32_t left = ctx_.num_k_stages(tile); left > 0; --left) {
@@ -209,20 +212,18 @@ class MathTile {
                 issue(accumulators_[0], wave.value, current);
                 ptx::keep_order(ctx_.args.n);
                 const uint32_t lane = ptx::lane_id_read_here();
-                const RowFactors sfa = read_staged_sfa(stage, wave.value, lane);
-                const StagedColumnFactors staged(ctx_.sfb_stage(stage, 0), lane);
-                if constexpr (kFirst)
-#pragma unroll
-                    for (int column = 0; column < kAhead; column += 8) sfb.load(staged, column);
+                const RowFactors sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * kWgmmaM);
                 if constexpr (kLast) cursor_.advance();
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0].k_block[0]);
                 if (kLast && !kFirst) release(stage);
+                const auto promote = [&](const auto& factors) {
+                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value, factors);
+                };
                 if constexpr (kFirst)
-                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value,
-                                          ArrivingColumnFactors<kN, kAhead>{sfb, staged});
+                    promote(ArrivingColumnFactors<kN>{sfb, StagedColumnFactors(ctx_.sfb_stage(stage, 0), lane)});
                 else
-                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value, sfb);
+                    promote(sfb);
                 if (kLast && kFirst) release(stage);
             });
         }
@@ -239,12 +240,13 @@ class MathTile {
         scales_[1] = {};
         stage_ = cursor_.stage;
         const auto step = [&](uint32_t k, int i) {
-            scales_[i % 2] = read_scales(scale_position(k), i);
+            if constexpr (!Context::kStagesSfa) scales_[i % 2] = read_scales(scale_position(k), i);
             cursor_.consumer_wait();
             for_each_product<kProducts>([&](auto product) {
                 constexpr int kProduct = product.value;
                 const int slot = (i * kProducts + kProduct) % 2;
                 issue(accumulators_[slot], kProduct, operands());
+                if constexpr (Context::kStagesSfa && kProduct == 0) scales_[i % 2] = read_staged_blocks();
                 if constexpr (kProduct > 0)
                     retire<1, kProduct - 1, kProducts>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
                 else
@@ -257,7 +259,7 @@ class MathTile {
         const uint32_t num_k = ctx_.num_k_stages(tile);
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kUnroll) {
-            feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
+            if constexpr (!Context::kStagesSfa) feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
 #pragma unroll
             for (int i = 0; i < kUnroll; ++i)
                 if (k + i < num_k) step(k, i);

@@ -34,7 +34,7 @@ def dense_in_tiles(block_m: int, block_n: int, accumulators: int, per_row: bool 
     m, n, k = 300, 392, 656
     out, word = (torch.float32, "f32") if per_row else (torch.bfloat16, "bf16")
     options = {"recipe": (1, 1, 128) if per_row else (1, 128, 128), "d_dtype": word}
-    wanted = {"block_m": block_m, "block_n": block_n, "num_accumulators": accumulators, "n_parts": 1, "k_blocks": 1, "cluster_m": 1, "cluster_n": 2}
+    wanted = {"block_m": block_m, "block_n": block_n, "num_accumulators": accumulators, "n_parts": 1, "k_blocks": 1, "cluster_m": 1, "cluster_n": 1}
     choice = _C.explain_fp8_gemm(4096, n, k, **options)
     plans = [choice["best"], *choice["runners_up"]]
     config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
@@ -123,7 +123,7 @@ def main() -> None:
         dense(*shape)
     dense(129, 264, 400, torch.float32, per_row=True, with_c=True)
     dense(64, 128, 256, per_row=True)
-    for block_m, block_n, accumulators in ((128, 144, 2), (192, 96, 2), (256, 128, 1)):
+    for block_m, block_n, accumulators in ((128, 128, 2), (192, 128, 1), (256, 128, 1)):
         dense_in_tiles(block_m, block_n, accumulators)
     dense_in_tiles(256, 128, 1, per_row=True)
     masked(4, 96, 136, 256)

@@ -11,8 +11,6 @@ CHANGES = (
     {"block_n": 32, "k_blocks": 2, "cluster_n": 4},
     {"block_m": 128, "block_n": 128, "num_math_warpgroups": 2, "cluster_m": 2},
     {"block_m": 128, "block_n": 144, "num_math_warpgroups": 2, "n_parts": 2, "store_boxes": 3},
-    {"block_m": 128, "block_n": 144, "num_math_warpgroups": 2, "store_boxes": 3},
-    {"block_m": 192, "block_n": 96, "num_math_warpgroups": 3},
     {"block_m": 128, "block_n": 64, "num_math_warpgroups": 2, "cluster_m": 2, "cluster_n": 2, "num_stages": 3},
     {"block_m": 192, "block_n": 96, "num_math_warpgroups": 3, "num_accumulators": 1, "cluster_n": 2},
     {"block_m": 256, "block_n": 128, "num_math_warpgroups": 2, "num_accumulators": 1, "num_stages": 3, "store_boxes": 2},
@@ -22,4 +20,4 @@ CHANGES = (
 CONFIGS = tuple({**BASE, **change} for change in CHANGES)
 # With a factor a row of B, which tiles of two waves hold in registers, and D in FP32.
 PER_ROW_CONFIGS = tuple({**c, "sfb_granularity": "per_row", "d_dtype": "f32"} for c in CONFIGS
-                        if c["n_parts"] == 1 and c["block_n"] not in (16, 144) and (c["block_m"], c["num_accumulators"]) != (192, 2))  # fmt: skip
+                        if c["n_parts"] == 1 and c["block_n"] != 16)  # fmt: skip

@@ -21,7 +21,6 @@ constexpr int kMacPerCycle = 4096;    // of an SM
 constexpr int kSwizzleRows = 8;             // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: seen in compiled kernels
 constexpr int kOtherRegistersOfThree = 32;  // under the 160 of three warpgroups: 192x128 compiles clean
-constexpr int kOtherRegistersOfStaged = 16;  // scales come by way of the stages: 128x144 and 192x96 compile clean
 constexpr int kOddBoxRegisters =
     16;  // more where store boxes are no power of two wide: 128x120 spilled without
 constexpr const char* kBetweenWidths = "a width between the planned ones gains little and costs a kernel";
@@ -108,10 +107,8 @@ bool tile_in_space(const CandidateSpace& space, const Fp8GemmConfig& c) {
 RegisterNeed register_need(const Fp8GemmConfig& c) {
     const int waves = c.block_m / kWgmmaM / c.num_math_warpgroups;
     const int box = store_columns(c.block_n, d_element_bytes(c));  // heads narrow the boxes, not the need
-    const int other = stages_block_scales(c)         ? kOtherRegistersOfStaged
-                      : c.num_math_warpgroups == 3 ? kOtherRegistersOfThree
-                                                   : kOtherRegisters;
-    const bool odd_box = (box & (box - 1)) != 0 && !stages_block_scales(c);
+    const int other = c.num_math_warpgroups == 3 ? kOtherRegistersOfThree : kOtherRegisters;
+    const bool odd_box = (box & (box - 1)) != 0;
     return {c.block_n / 2 * waves, c.block_n / 2 / c.n_parts * c.num_accumulators * c.k_blocks,
             other + (odd_box ? kOddBoxRegisters : 0)};
 }

@@ -1,8 +1,8 @@
 // Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
 //   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
 //     and multiplies another K block's factors, a whole batch ahead of use; a shuffle hands them round.
-//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages; SFA, too, and SFB per block, for
-//     tiles that leave no registers for factors that are on their way.
+//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages; SFA, too, for tiles whose
+//     registers hold SFB.
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -147,32 +147,6 @@ DG_DEVICE RowFactors read_staged_sfa(ptx::SmemAddr sfa, uint32_t row) {
     return {ptx::load_shared_f32(mine), ptx::load_shared_f32(mine + 8 * sizeof(float))};
 }
 
-// Copies the factors of the two 128-row blocks of SFB that a tile's columns may be in, one K block after another: by two lanes.
-class BlockScaleCopier {
-  public:
-    DG_DEVICE BlockScaleCopier(const ScaleArgs& scales, uint32_t n, uint32_t lane)
-        : scales_(scales), last_block_(ceil_div<uint32_t>(n, kScaleBlock) - 1), lane_(lane) {}
-
-    DG_DEVICE void restart(uint32_t column, int32_t group) {
-        const uint32_t block = min_of(column / kScaleBlock + lane_ % 2, last_block_);
-        source_ = scales_.data + group * scales_.stride_g + block * scales_.stride_mn;
-    }
-
-    DG_DEVICE void copy(ptx::SmemAddr destination) {
-        if (lane_ < 2) ptx::cp_async_4(destination + lane_ * sizeof(float), source_);
-        source_ += scales_.stride_k;
-    }
-
-    DG_DEVICE void clear(ptx::SmemAddr destination) const {
-        if (lane_ < 2) ptx::cp_async_zero_4(destination + lane_ * sizeof(float), scales_.data);
-    }
-
-  private:
-    const ScaleArgs& scales_;
-    const uint32_t last_block_, lane_;
-    const float* source_;
-};
-
 // Copies a tile's factors per row of A or of B, kCount of them, one K block after another: by one warp, four a lane.
 template <int kCount>
 class ScaleCopier {
@@ -229,17 +203,5 @@ class ScaleCopier {
     uint32_t first_;
     const float* source_;
 };
-
-// The copier of a tile's SFB, per row or per block.
-template <bool kPerRow, int kBlockN>
-struct SfbCopierChoice {
-    using Type = ScaleCopier<kBlockN>;
-};
-template <int kBlockN>
-struct SfbCopierChoice<false, kBlockN> {
-    using Type = BlockScaleCopier;
-};
-template <bool kPerRow, int kBlockN>
-using SfbCopierOf = typename SfbCopierChoice<kPerRow, kBlockN>::Type;
 
 }  // namespace deep_gemm

@@ -97,33 +97,20 @@ DG_HOST_DEVICE constexpr int store_columns(const Fp8GemmConfig& c) {
     return store_columns(c.head_unit == 0 ? c.block_n : gcd_of(c.block_n, c.head_unit), d_element_bytes(c));
 }
 
-// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them. They take the registers
-// that products of one K block leave, and that a C read in the epilogue does not.
+// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them, ahead of the first
+// one's promotion, and finds SFA in the stage, too. They take the registers that products of one K block leave, and that a C read
+// in the epilogue does not.
 DG_HOST_DEVICE constexpr bool holds_column_factors(const Fp8GemmConfig& c) {
     return c.sfb_granularity == ScaleGranularity::kPerRow && c.block_m > kWgmmaM * c.num_math_warpgroups && c.k_blocks == 1 &&
            c.num_accumulators == 1 && (!c.has_c || c.c_is_d);
 }
 
-// SFB per block: two products of a tile so wide leave no registers for scales that are on their way. (Those of three warpgroups
-// leave none for C either.)
-DG_HOST_DEVICE constexpr bool stages_block_scales(const Fp8GemmConfig& c) {
-    const bool three = c.num_math_warpgroups == 3;
-    return c.sfb_granularity == ScaleGranularity::kPerBlock && c.grouping == Grouping::kDense && c.num_math_warpgroups > 1 &&
-           c.num_accumulators == 2 && c.n_parts == 1 && c.k_blocks == 1 && c.block_n > (three ? 80 : kScaleBlock) &&
-           !(three && c.has_c && !c.c_is_d);
-}
-
-// SFA comes by way of the stages, as SFB does; else a thread's own registers fetch it.
-DG_HOST_DEVICE constexpr bool stages_sfa(const Fp8GemmConfig& c) { return holds_column_factors(c) || stages_block_scales(c); }
-
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
     s.a_stage = c.k_blocks * c.block_m * kBlockK;  // K block after K block
     s.b_stage = c.k_blocks * c.block_n * kBlockK;
-    s.sfa_stage = stages_sfa(c) ? align_up(c.block_m * 4, 128) : 0;
-    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? c.k_blocks * align_up(c.block_n * 4, 128)
-                  : stages_block_scales(c)                       ? 128
-                                                                 : 0;
+    s.sfa_stage = holds_column_factors(c) ? align_up(c.block_m * 4, 128) : 0;
+    s.sfb_stage = c.sfb_granularity == ScaleGranularity::kPerRow ? c.k_blocks * align_up(c.block_n * 4, 128) : 0;
     s.store_n = store_columns(c);
     s.store_tile = kStoreBoxBytes;
     s.d = c.num_math_warpgroups * c.store_boxes * s.store_tile;

@@ -20,9 +20,6 @@ struct Fp8GemmContext {
     static constexpr bool kPrefetchesC = kConfig.has_c && (kKGrouped || kConfig.c_is_d);
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     static constexpr bool kHoldsFactors = holds_column_factors(kConfig);
-    static constexpr bool kStagesSfa = stages_sfa(kConfig);
-    static constexpr bool kHasScaleRole = kSfbPerRow || kStagesSfa;
-    using SfbCopier = SfbCopierOf<kSfbPerRow, kConfig.block_n>;
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
     // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more.

@@ -5,7 +5,7 @@
 //   global SFB (per row; of some tiles SFA, too) --cp.async--> smem stages ^
 //
 //   barrier        arrivals                                          waits
-//   tile_full[s]   1 (load role, + the stage's bytes); staged SFs:   every math warp
+//   tile_full[s]   1 (load role, + the stage's bytes); SFB per row:  every math warp
 //                  + 32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
@@ -14,7 +14,7 @@
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
 //                                        the maps of each group it comes to
-//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFs of tiles that leave no registers for them
+//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there
 //   prefetch warp 2 of warpgroup W       C that is D, or of kKGrouped: asks for it ahead of the epilogue
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
@@ -85,22 +85,22 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     }
 }
 
-// One warp copies each K block's factors of the tile's columns, and of its rows if need be, into its stage.
+// SFB per row: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
     typename Context::Cursor cursor{ctx.barriers()};
     ScaleCopier<kConfig.block_m> sfa(ctx.args.sfa, ctx.args.m, ctx.lane);
-    typename Context::SfbCopier sfb(ctx.args.sfb, ctx.args.n, ctx.lane);
+    ScaleCopier<kConfig.block_n> sfb(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
-        if constexpr (Context::kStagesSfa) sfa.restart(tile.m_idx, ctx.scale_group(tile));
+        if constexpr (Context::kHoldsFactors) sfa.restart(tile.m_idx, ctx.scale_group(tile));
         sfb.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
             for (int i = 0; i < kConfig.k_blocks; ++i) {
-                if constexpr (Context::kStagesSfa) sfa.copy(ctx.sfa_stage(cursor.stage));
+                if constexpr (Context::kHoldsFactors) sfa.copy(ctx.sfa_stage(cursor.stage));
                 if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
                     sfb.copy(ctx.sfb_stage(cursor.stage, i));
                 else
@@ -161,7 +161,7 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
-        if (!Fp8GemmContext<kConfig>::kStagesSfa && ctx.has_product(tile))
+        if (!Fp8GemmContext<kConfig>::kHoldsFactors && ctx.has_product(tile))
             feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
     };
     restart();
@@ -196,7 +196,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
             }
             ptx::prefetch_tensor_map(args.d);
         }
-        ctx.barriers().init(Context::kHasScaleRole ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
+        ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();
@@ -208,7 +208,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     if (warp >= Context::kMathWarps) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
-        if (Context::kHasScaleRole && warp == Context::kMathWarps + 1) scale_role(ctx);
+        if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
         if (Context::kPrefetchesC && warp == Context::kMathWarps + 2) prefetch_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();

@@ -94,6 +94,7 @@ class MathTile {
     }
 
     enum class Release { kNo, kYes };
+
     // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
     // a stage gives it back: before the promotion, unless that still reads SFB from it.
     template <int kStillPending, int kProduct, int kProducts>
@@ -133,20 +134,6 @@ class MathTile {
     // Where the scales of stage `k`, a body's first, lie in their batch.
     DG_DEVICE uint32_t scale_position(uint32_t k) const {
         return kUnrolledBlocks == Context::kScaleBatch ? 0 : k * kKBlocks % Context::kScaleBatch;
-    }
-
-    // SFA times each of the tile's two factors of SFB per block.
-    DG_DEVICE StageScales read_staged_blocks() const {
-        const RowFactors sfa = read_staged_sfa(ctx_.sfa_stage(cursor_.stage), ctx_.row_in_tile(ptx::lane_id_read_here()));
-        const ptx::SmemAddr sfb = ctx_.sfb_stage(cursor_.stage, 0);
-        StageScales scales;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const float factor = ptx::load_shared_f32(sfb + i * sizeof(float));
-#pragma unroll
-            for (int half = 0; half < 2; ++half) scales.k_block[0].value[0][half][i] = sfa.value[half][0] * factor;
-        }
-        return scales;
     }
 
     // The scales of stage i of a body that began at `position`.
@@ -240,13 +227,12 @@ class MathTile {
         scales_[1] = {};
         stage_ = cursor_.stage;
         const auto step = [&](uint32_t k, int i) {
-            if constexpr (!Context::kStagesSfa) scales_[i % 2] = read_scales(scale_position(k), i);
+            scales_[i % 2] = read_scales(scale_position(k), i);
             cursor_.consumer_wait();
             for_each_product<kProducts>([&](auto product) {
                 constexpr int kProduct = product.value;
                 const int slot = (i * kProducts + kProduct) % 2;
                 issue(accumulators_[slot], kProduct, operands());
-                if constexpr (Context::kStagesSfa && kProduct == 0) scales_[i % 2] = read_staged_blocks();
                 if constexpr (kProduct > 0)
                     retire<1, kProduct - 1, kProducts>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
                 else
@@ -259,7 +245,7 @@ class MathTile {
         const uint32_t num_k = ctx_.num_k_stages(tile);
 #pragma unroll 1
         for (uint32_t k = 0; k < num_k; k += kUnroll) {
-            if constexpr (!Context::kStagesSfa) feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
+            feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
 #pragma unroll
             for (int i = 0; i < kUnroll; ++i)
                 if (k + i < num_k) step(k, i);

@@ -171,9 +171,8 @@ Refusal check_shape(const CandidateSpace& space, const Fp8GemmConfig& c, const F
                     const ArchSpec& arch) {
     const Refusal refusal = check_config(space, c, arch);
     if (refusal != Refusal::kNone) return refusal;
-    const bool straddles =
-        grouping_of(space, c)->tiles_divide_alignment && shape.groups.alignment % c.block_m != 0;
-    return straddles ? Refusal::kGrouping : Refusal::kNone;
+    const bool cuts_waves = c.grouping == Grouping::kContiguous && shape.groups.alignment % kWgmmaM != 0;
+    return cuts_waves ? Refusal::kGrouping : Refusal::kNone;
 }
 
 Refusal check_candidate(const CandidateSpace& space, const Fp8GemmConfig& c, const Fp8GemmShape& shape,
@@ -205,9 +204,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
                 c.store_boxes, c.cluster_m, c.cluster_n);
         case Refusal::kGrouping:
             return fmt::format(
-                "grouping: {} rows of {} CTAs along M may belong to two groups of a {} problem; tiles divide "
-                "the alignment, clusters lie along N",
-                c.block_m, c.cluster_m, text_of(c.grouping));
+                "grouping: a wave of {} rows, or a cluster of {} CTAs along M, may belong to two groups of a {} problem; the "
+                "alignment is a multiple of waves, clusters lie along N",
+                kWgmmaM, c.cluster_m, text_of(c.grouping));
         case Refusal::kMulticast:
             return fmt::format(
                 "multicast: shares of {}/{} rows of B and {}/{} rows of A must be multiples of {}", c.block_n,

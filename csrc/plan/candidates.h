@@ -45,7 +45,6 @@ struct ProductRow {
 struct GroupingRow {
     Grouping grouping;
     int max_cluster_m;
-    bool tiles_divide_alignment;
 };
 
 // The axes that candidates are the product of. A new axis (split-K, swapped operands) is a new member

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "support/error.h"
 
@@ -17,6 +18,13 @@ constexpr int kScatter[] = {70, 85, 100, 115, 130};
 // Whether every group is a whole M x N product.
 bool is_product_per_group(Grouping grouping) {
     return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
+}
+
+// kContiguous: tiles in which another group begins, and which are cut there. Of the rows where one may begin some lie between tiles.
+int64_t likely_cuts(int64_t m, const GroupShape& groups, int64_t rows) {
+    if (groups.grouping != Grouping::kContiguous) return 0;
+    const int64_t places = std::lcm(groups.alignment, rows) / groups.alignment;
+    return ceil_div((group_rows(m, groups).count - 1) * (places - 1), places);
 }
 
 }  // namespace
@@ -65,7 +73,7 @@ double rows_of_d(int64_t m, const GroupShape& groups) {
 // Where a layout has an entry a group, each group is cut for itself.
 int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     if (is_product_per_group(groups.grouping)) return groups.count * ceil_div(m, rows);
-    if (!has_entry_per_group(groups.grouping)) return ceil_div(m, rows);
+    if (!has_entry_per_group(groups.grouping)) return ceil_div(m, rows) + likely_cuts(m, groups, rows);
     const GroupRows group = group_rows(m, groups);
     int64_t tiles = 0;
     for (const int percent : kScatter)

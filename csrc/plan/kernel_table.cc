@@ -29,18 +29,18 @@ constexpr ProductRow kSm90RowProducts[] = {{1, 1, 1, 8, 256},
                                            {2, 1, 2, 24, 64},
                                            {2, 1, 4, 24, 32},
                                            {2, 2, 1, 48, 256, 1, 256, kPartsSerialised}};
-constexpr GroupingRow kSm90Groupings[] = {{Grouping::kDense, 2, false},
-                                          {Grouping::kContiguous, 1, true},
-                                          {Grouping::kMasked, 1, false},
-                                          {Grouping::kPsum, 1, false},
-                                          {Grouping::kBatched, 2, false}};
+constexpr GroupingRow kSm90Groupings[] = {{Grouping::kDense, 2},
+                                          {Grouping::kContiguous, 1},
+                                          {Grouping::kMasked, 1},
+                                          {Grouping::kPsum, 1},
+                                          {Grouping::kBatched, 2}};
 // A factor a row alone: groups of K have factors in common with no other.
-constexpr GroupingRow kSm90RowGroupings[] = {{Grouping::kDense, 2, false},
-                                             {Grouping::kContiguous, 1, true},
-                                             {Grouping::kMasked, 1, false},
-                                             {Grouping::kPsum, 1, false},
-                                             {Grouping::kBatched, 2, false},
-                                             {Grouping::kKGrouped, 2, false}};
+constexpr GroupingRow kSm90RowGroupings[] = {{Grouping::kDense, 2},
+                                             {Grouping::kContiguous, 1},
+                                             {Grouping::kMasked, 1},
+                                             {Grouping::kPsum, 1},
+                                             {Grouping::kBatched, 2},
+                                             {Grouping::kKGrouped, 2}};
 constexpr CandidateSpace kSm90BlockSpace{kSm90Tiles, kSm90Clusters, kSm90BlockProducts, kSm90Groupings};
 constexpr CandidateSpace kSm90RowSpace{kSm90Tiles, kSm90Clusters, kSm90RowProducts, kSm90RowGroupings};
 

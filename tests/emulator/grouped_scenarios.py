@@ -132,6 +132,31 @@ def tall_tiles_stay_in_their_group() -> None:
         _C.forget_fp8_gemm_plans()
 
 
+def tall_contiguous_tiles_are_cut_where_groups_begin() -> None:
+    """Tiles whose height does not divide the alignment: a group may begin in one, rows of nobody too; bits are those of low tiles."""
+    aligned = {64: ((4, 128), (0, 64), (4, 1), (-1, 64), (2, 192)), 128: ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1)),
+               192: ((2, 250), (-1, 192), (0, 1), (1, 300))}  # fmt: skip
+    for alignment, rows in aligned.items():
+        case = contiguous(5, rows, 136, 272, alignment=alignment)
+        shape = {"grouping": "contiguous", "num_groups": case.groups, "alignment": alignment}
+        m, first = make_grouped(case).layout.numel(), None
+        choice = _C.explain_fp8_gemm(m, case.n, case.k, **shape)
+        for height in (64, 128, 192, 256):
+            plans = [p for p in (choice["best"], *choice["runners_up"]) if p["config"]["block_m"] == height]
+            for cluster in (1, 2):
+                config = next(p["config"] for p in plans if p["config"]["cluster_n"] == cluster and p["config"]["cluster_m"] == 1)
+                _C.pin_fp8_gemm_config(m, case.n, case.k, 0, config=config, **shape)
+                for sms in (2,) if height < 192 else (0, 2):
+                    deep_gemm.set_num_sms(sms)
+                    problem = make_grouped(case)
+                    problem.run()
+                    problem.check(exact=False)
+                    first = bits(problem.d) if first is None else first
+                    assert torch.equal(bits(problem.d), first), (alignment, config, sms)
+                deep_gemm.set_num_sms(0)
+                _C.forget_fp8_gemm_plans()
+
+
 def last_launch() -> dict:
     """What the emulator counted in the last kernel."""
     library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
@@ -202,7 +227,7 @@ SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
     ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
-    waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
+    tall_contiguous_tiles_are_cut_where_groups_begin, waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

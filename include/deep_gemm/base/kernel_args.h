@@ -11,6 +11,13 @@ inline constexpr int kScaleBlock = 128;         // rows of B that share a factor
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWgmmaM = 64;
 
+// Whether setmaxnreg may give `math` registers to the threads of so many warpgroups, and `load` to those of one more. A thread is
+// launched with an equal share of an SM's 65,536, in eights: beyond what that leaves, raising a limit waits for ever.
+DG_HOST_DEVICE constexpr bool registers_suffice(int math_warpgroups, int math, int load) {
+    const int warpgroups = math_warpgroups + 1, launched = 65536 / (warpgroups * kWarpgroupThreads) / 8 * 8;
+    return math_warpgroups * math + load <= warpgroups * launched;
+}
+
 // SFs in any strides (in elements): address = data + group * stride_g + mn_index * stride_mn + k_block * stride_k.
 struct ScaleArgs {
     const float* data;

@@ -23,6 +23,9 @@ struct Bf16GemmContext {
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
+    static_assert(kConfig.num_math_warpgroups == 1 ||
+                      registers_suffice(kConfig.num_math_warpgroups, math_registers(kConfig), load_registers(kConfig)),
+                  "warpgroups share out what the CTA was launched with");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.a_major == Major::kK, "slices of A are of rows");
     static_assert(kConfig.k_blocks == 1 || (!kKGrouped && !kBatchSum), "stages that K does not fill are filled with zeros");
 

@@ -137,14 +137,6 @@ DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) {
     return c.num_math_warpgroups == 3 ? 32 : 40;
 }
 
-// Registers a thread is launched with: an equal share of an SM's 65,536, in eights. The limits above divide no more than that,
-// or raising one would wait for ever.
-DG_HOST_DEVICE constexpr bool registers_suffice(const Fp8GemmConfig& c) {
-    const int warpgroups = c.num_math_warpgroups + 1, launched = 65536 / (warpgroups * kWarpgroupThreads) / 8 * 8;
-    return c.num_math_warpgroups == 1 ||
-           c.num_math_warpgroups * math_registers(c) + load_registers(c) <= warpgroups * launched;
-}
-
 DG_HOST_DEVICE constexpr int num_threads(const Fp8GemmConfig& c) {
     return (c.num_math_warpgroups + 1) * kWarpgroupThreads;
 }

@@ -33,7 +33,9 @@ struct Fp8GemmContext {
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
-    static_assert(registers_suffice(kConfig), "warpgroups share out what the CTA was launched with");
+    static_assert(kConfig.num_math_warpgroups == 1 ||
+                      registers_suffice(kConfig.num_math_warpgroups, math_registers(kConfig), load_registers(kConfig)),
+                  "warpgroups share out what the CTA was launched with");
     static_assert(kConfig.grouping != Grouping::kBatchSum, "sums of batches are not promoted");
     static_assert(kConfig.num_accumulators == 2 || kConfig.n_parts == 1, "parts alternate between two accumulators");
 

@@ -64,14 +64,11 @@ def golden_plans() -> list[dict]:
     from deep_gemm import _C
 
     plans = []
-    for table in sorted(GOLDEN.glob("*_fp8_gemm.json")):
-        for row in json.loads(table.read_text()):
-            options = {key: row[key] for key in ("recipe", "d_dtype", "has_c", "config")}
-            plans.append(_C.plan_fp8_gemm(row["m"], row["n"], row["k"], **options))
-    for table in sorted(GOLDEN.glob("*bf16_gemm.json")):
-        for row in json.loads(table.read_text()):
-            options = {key: row[key] for key in row if key not in ("m", "n", "k", "grid", "raster")}
-            plans.append(_C.plan_bf16_gemm(row["m"], row["n"], row["k"], **options))
+    for pattern, plan in (("*fp8_gemm.json", _C.plan_fp8_gemm), ("*bf16_gemm.json", _C.plan_bf16_gemm)):
+        for table in sorted(GOLDEN.glob(pattern)):
+            for row in json.loads(table.read_text()):
+                options = {key: row[key] for key in row if key not in ("m", "n", "k", "grid", "raster")}
+                plans.append(plan(row["m"], row["n"], row["k"], **options))
     return plans
 
 

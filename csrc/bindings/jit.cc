@@ -126,7 +126,7 @@ void register_jit(py::module_& m) {
     m.def("jit_resource_complaints", jit::resource_complaints, py::arg("log"),
           "Lines of a compiler log that report spills, local memory or serialised wgmma; '' if none.");
     m.def("set_include_root", jit::set_include_root, py::arg("path"),
-          "The folder that holds deep_gemm/ with device headers.");
+          "The folder that holds deep_gemm/ with device headers. Plans made before keep their kernels until they are forgotten.");
     m.def("set_nvrtc_search_path", jit::set_nvrtc_search_path, py::arg("folders"),
           "Folders that may hold libnvrtc, in order, tried before toolkits.");
     m.def("reload_settings", jit::reload,

@@ -24,6 +24,7 @@ struct AtomicCounters {
     std::atomic<long> compiled{0}, loaded{0}, dropped{0}, published{0};
 };
 AtomicCounters counters;
+std::atomic<uint64_t> headers_set{0};
 
 void check_resources(const Image& image) {
     if (!settings().ptxas_check) return;
@@ -93,6 +94,11 @@ Target target_for(int major, int minor) {
 
 void set_include_root(std::string path) {
     set_header_root(std::move(path));
+    ++headers_set;
+}
+
+uint64_t header_generation() {
+    return headers_set;
 }
 
 std::shared_ptr<const Image> build(const Source& source, const Target& target) {

@@ -38,6 +38,9 @@ Target target_for(int major, int minor);
 // at first use.
 void set_include_root(std::string path);
 
+// How often that was set: kernels of one config, built of different headers, differ in it.
+uint64_t header_generation();
+
 // The image of `source` for `target`: from memory, else disk, else NVRTC. Thread-safe; concurrent requests
 // for one kernel build it once. Throws Error with the compiler's log. Never touches the GPU.
 std::shared_ptr<const Image> build(const Source& source, const Target& target);

@@ -10,6 +10,7 @@
 
 #include <deep_gemm/base/kernel_args.h>
 
+#include "jit/jit.h"
 #include "launch/launch.h"
 #include "ops/runtime.h"
 #include "plan/arch_spec.h"
@@ -67,12 +68,8 @@ class ReadyKernels {
         remember(key, make(key, Family::plan_with(config, shape, arch), arch));
     }
 
-    // Plans are made anew from here on, and kernels built anew: headers may have changed. Those loaded before stay loaded.
+    // Plans are made anew from here on; they find loaded kernels again, unless the headers were set in between.
     void forget() {
-        {
-            const std::lock_guard lock(kernels_lock_);
-            forgotten_ = kernels_.size();
-        }
         const std::unique_lock lock(plans_lock_);
         plans_.clear();
     }
@@ -94,24 +91,26 @@ class ReadyKernels {
     };
     struct Loaded {
         int device;
+        uint64_t headers;  // their generation
         Config config;
         std::shared_ptr<const launch::Kernel> kernel;
     };
 
-    const launch::Kernel* find_kernel(int device, const Config& config) {
+    const launch::Kernel* find_kernel(int device, uint64_t headers, const Config& config) {
         const std::lock_guard lock(kernels_lock_);
-        for (std::size_t i = forgotten_; i < kernels_.size(); ++i)
-            if (kernels_[i].device == device && kernels_[i].config == config) return kernels_[i].kernel.get();
+        for (const Loaded& k : kernels_)
+            if (k.device == device && k.headers == headers && k.config == config) return k.kernel.get();
         return nullptr;
     }
 
     const launch::Kernel* kernel_of(int device, const Config& config, const launch::LaunchShape& shape,
                                     const plan::ArchSpec& arch) {
-        if (const launch::Kernel* found = find_kernel(device, config)) return found;
+        const uint64_t headers = jit::header_generation();
+        if (const launch::Kernel* found = find_kernel(device, headers, config)) return found;
         auto kernel = build_and_load(device, print_source(config, arch), shape, arch);
         const std::lock_guard lock(kernels_lock_);
         // Another thread may have loaded its twin meanwhile: harmless, and rare enough to keep both.
-        kernels_.push_back({device, config, std::move(kernel)});
+        kernels_.push_back({device, headers, config, std::move(kernel)});
         return kernels_.back().kernel.get();
     }
 
@@ -141,7 +140,6 @@ class ReadyKernels {
     std::unordered_map<Key, Ready, HashKey> plans_;
     std::mutex kernels_lock_;
     std::vector<Loaded> kernels_;  // few, and never dropped
-    std::size_t forgotten_ = 0;    // so many of them are not to be found any more
 };
 
 // The family's tables. Never destroyed: a kernel must not outlive the driver, whose shutdown order is unknown.

@@ -41,7 +41,7 @@ struct ProductRow {
     const char* off = nullptr;
 };
 
-// What a grouping asks of tiles and clusters, whose rows share one B.
+// What a grouping asks of clusters, whose rows share one B.
 struct GroupingRow {
     Grouping grouping;
     int max_cluster_m;
@@ -61,7 +61,7 @@ enum class Refusal : unsigned char {
     kNone,
     kNotPlanned,  // a row of the space that is switched off
     kTile,        // not a tile of the space
-    kGrouping,    // a tile or a cluster may hold rows of two groups
+    kGrouping,    // a wave or a cluster may hold rows of two groups
     kMulticast,   // a cluster member's share of a tile is not whole swizzle atoms
     kScaleSpan,   // a tile may touch three blocks of SFB
     kProducts,    // not for a tile of this width

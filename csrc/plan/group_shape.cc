@@ -20,13 +20,6 @@ bool is_product_per_group(Grouping grouping) {
     return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
 }
 
-// kContiguous: tiles in which another group begins, and which are cut there. Of the rows where one may begin some lie between tiles.
-int64_t likely_cuts(int64_t m, const GroupShape& groups, int64_t rows) {
-    if (groups.grouping != Grouping::kContiguous) return 0;
-    const int64_t places = std::lcm(groups.alignment, rows) / groups.alignment;
-    return ceil_div((group_rows(m, groups).count - 1) * (places - 1), places);
-}
-
 }  // namespace
 
 int64_t planning_m(int64_t m) {
@@ -73,12 +66,21 @@ double rows_of_d(int64_t m, const GroupShape& groups) {
 // Where a layout has an entry a group, each group is cut for itself.
 int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     if (is_product_per_group(groups.grouping)) return groups.count * ceil_div(m, rows);
-    if (!has_entry_per_group(groups.grouping)) return ceil_div(m, rows) + likely_cuts(m, groups, rows);
+    if (!has_entry_per_group(groups.grouping)) return ceil_div(m, rows);
     const GroupRows group = group_rows(m, groups);
     int64_t tiles = 0;
     for (const int percent : kScatter)
         tiles += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), m), rows);
     return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
+}
+
+// Of the rows where a group may begin, one in `places` lies between tiles.
+int64_t likely_cuts(int64_t m, const GroupShape& groups, int64_t rows) {
+    if (groups.grouping != Grouping::kContiguous) return 0;
+    const int64_t begun = group_rows(m, groups).count - 1;
+    const int64_t alignment = std::min(groups.alignment, align_up<int64_t>(m, kWgmmaM));
+    const int64_t places = rows / std::gcd(alignment, rows);
+    return ceil_div(begun * (places - 1), places);
 }
 
 int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {

@@ -136,9 +136,9 @@ def tall_contiguous_tiles_are_cut_where_groups_begin() -> None:
     """Tiles whose height does not divide the alignment: a group may begin in one, rows of nobody too; bits are those of low tiles."""
     aligned = {64: ((4, 128), (0, 64), (4, 1), (-1, 64), (2, 192)), 128: ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1)),
                192: ((2, 250), (-1, 192), (0, 1), (1, 300))}  # fmt: skip
-    for alignment, rows in aligned.items():
-        case = contiguous(5, rows, 136, 272, alignment=alignment)
-        shape = {"grouping": "contiguous", "num_groups": case.groups, "alignment": alignment}
+    for alignment, recipe in ((64, (1, 128, 128)), (128, (1, 128, 128)), (192, (1, 128, 128)), (128, PER_ROW)):
+        case = contiguous(5, aligned[alignment], 136, 272, alignment=alignment, recipe=recipe)
+        shape = {"grouping": "contiguous", "num_groups": case.groups, "alignment": alignment, "recipe": recipe}
         m, first = make_grouped(case).layout.numel(), None
         choice = _C.explain_fp8_gemm(m, case.n, case.k, **shape)
         for height in (64, 128, 192, 256):

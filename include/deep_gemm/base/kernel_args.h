@@ -31,7 +31,7 @@ struct GroupArgs {
     const int32_t* layout;      // kContiguous: [M], the group of each row or -1; kMasked: [count], the wanted rows of each;
                                 // kPsum: [count], the end row of each; kKGrouped: [count], the size along K of each, or its end
     uint32_t count;             // groups
-    uint32_t alignment;         // kContiguous, kPsum: groups start at multiples of it; it is one of kWgmmaM. kKGrouped: the same along K where
+    uint32_t alignment;         // kContiguous, kPsum: groups start at multiples of it, itself one of kWgmmaM. kKGrouped: the same along K where
                                 // the layout holds ends; 0 where it holds sizes, and groups follow one another
     uint32_t stored_alignment;  // kPsum: a group is written up to a multiple of it: `alignment`, or 1: no padding
 };
@@ -83,7 +83,7 @@ struct HeadArgs {
     uint32_t left, mid, right;
 };
 
-// How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them staged at once by a warpgroup.
+// How sums leave a tile: `columns` a TMA box, 64 rows of 128 bytes each, `boxes` of them in a warpgroup's staging area.
 struct StoreConfig {
     Dtype dtype;
     int block_n;

@@ -42,7 +42,7 @@ DG_DEVICE void promote_by_block(const float (&accumulators)[kCount / 2], float* 
 class StagedColumnFactors {
   public:
     DG_DEVICE StagedColumnFactors(ptx::SmemAddr sfb, uint32_t lane) : mine_(sfb + lane % 4 * 2 * sizeof(float)) {}
-    DG_DEVICE float2 at(int column) const {
+    DG_DEVICE float2 fetch(int column) const {
         float2 pair;
         ptx::load_shared_f32x2(mine_ + column * sizeof(float), pair.x, pair.y);
         return pair;
@@ -56,7 +56,7 @@ class StagedColumnFactors {
 template <int kCount>
 struct HeldColumnFactors {
     float2 pair[kCount / 8];
-    DG_DEVICE float2 at(int column) const { return pair[column / 8]; }
+    DG_DEVICE float2 fetch(int column) const { return pair[column / 8]; }
 };
 
 // Held factors on their first use, for which they come from shared memory one by one.
@@ -64,15 +64,15 @@ template <int kCount>
 struct ArrivingColumnFactors {
     HeldColumnFactors<kCount>& held;
     StagedColumnFactors staged;
-    DG_DEVICE float2 at(int column) const { return held.pair[column / 8] = staged.at(column); }
+    DG_DEVICE float2 fetch(int column) { return held.pair[column / 8] = staged.fetch(column); }
 };
 
 template <int kCount, typename Factors>
 DG_DEVICE void promote_by_column(const float (&accumulators)[kCount / 2], float* sums, const float (&sfa)[2][1],
-                                 const Factors& sfb) {
+                                 Factors&& sfb) {
 #pragma unroll
     for (int column = 0; column < kCount; column += 8) {
-        const float2 b = sfb.at(column);
+        const float2 b = sfb.fetch(column);
         const float* a = accumulators + column / 2;
         float* s = sums + column / 2;
         s[0] = __fmaf_rn(a[0], sfa[0][0] * b.x, s[0]);

@@ -139,10 +139,7 @@ class ScaleFeed {
 };
 
 // SFA of a thread's two rows of a wave, from where a K block's were staged.
-struct RowFactors {
-    float value[2][1];
-};
-DG_DEVICE RowFactors read_staged_sfa(ptx::SmemAddr sfa, uint32_t row) {
+DG_DEVICE RowScales<1, 0> read_staged_sfa(ptx::SmemAddr sfa, uint32_t row) {
     const ptx::SmemAddr mine = sfa + row * sizeof(float);
     return {ptx::load_shared_f32(mine), ptx::load_shared_f32(mine + 8 * sizeof(float))};
 }

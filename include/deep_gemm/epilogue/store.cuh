@@ -253,16 +253,20 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
     ptx::bulk_commit_group();
 }
 
-// One thread asks for box `box` of D of a tile, to which TMA will add, to be in L2 by then; no box past the tile's `kRows` rows.
+// One thread asks for D of a tile of `kRows` rows, to which TMA will add, to be in L2 by then: for a share of its boxes in each of
+// `steps` steps. All tiles end at about the same time, and would wait for memory together.
 template <StoreConfig kConfig, int kRows>
-DG_DEVICE void prefetch_box(const TensorMap& d, const Tile& tile, uint32_t m, uint32_t box) {
+DG_DEVICE void prefetch_boxes(const TensorMap& d, const Tile& tile, uint32_t m, uint32_t step, uint32_t steps) {
     constexpr uint32_t kBoxesInRow = kConfig.block_n / kConfig.columns, kBoxes = kRows / kWgmmaM * kBoxesInRow;
-    const uint32_t row = tile.m_idx + box / kBoxesInRow * kWgmmaM, column = tile.n_idx + box % kBoxesInRow * kConfig.columns;
-    if (box >= kBoxes || row >= m) return;
-    if constexpr (kConfig.grouping == Grouping::kDense)
-        ptx::tma_prefetch_2d(d, column, row);
-    else
-        ptx::tma_prefetch_3d(d, column, row, has_output_per_group(kConfig.grouping) ? tile.group : 0);
+    const uint32_t share = steps >= kBoxes ? 1 : ceil_div(kBoxes, steps), end = min_of((step + 1) * share, kBoxes);
+    for (uint32_t box = step * share; box < end; ++box) {
+        const uint32_t row = tile.m_idx + box / kBoxesInRow * kWgmmaM, column = tile.n_idx + box % kBoxesInRow * kConfig.columns;
+        if (row >= m) return;
+        if constexpr (kConfig.grouping == Grouping::kDense)
+            ptx::tma_prefetch_2d(d, column, row);
+        else
+            ptx::tma_prefetch_3d(d, column, row, has_output_per_group(kConfig.grouping) ? tile.group : 0);
+    }
 }
 
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>

@@ -90,6 +90,7 @@ DG_DEVICE void tma_prefetch_2d(const TensorMap& map, int32_t inner, int32_t oute
     asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(inner), "r"(outer) : "memory");
 }
 
+// PTX ISA: cp.async.bulk.prefetch.tensor, as above, in three dimensions. PTX 8.0, sm_90.
 DG_DEVICE void tma_prefetch_3d(const TensorMap& map, int32_t inner, int32_t outer, int32_t group) {
     asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(&map), "r"(inner), "r"(outer),
                  "r"(group)

@@ -45,6 +45,7 @@ DG_DEVICE void store_shared_f32x2(SmemAddr address, float x, float y) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
+// PTX ISA: ld.shared. PTX 1.0+.
 DG_DEVICE float load_shared_f32(SmemAddr address) {
     float value;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");

@@ -1,6 +1,7 @@
 // Contiguous grouping: the tiles of one M x N matrix, each with the group of its rows. Groups start at aligned rows, where real
 // rows come first, so a block of the alignment belongs to one group: that of its first row. A tile whose height does not divide the
-// alignment is cut where its blocks differ, and its parts are tiles of their own, one after the other, for the same CTA.
+// alignment is cut where its blocks differ, and its parts are tiles of their own, one after the other, for the same CTA. It may begin
+// inside of a block, at a row of no group: then the rest of that block has none either.
 #pragma once
 
 #include <deep_gemm/schedule/dense.cuh>

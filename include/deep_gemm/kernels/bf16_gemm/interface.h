@@ -23,7 +23,7 @@ struct Bf16GemmConfig {
     int num_math_warpgroups;  // 1 to 3, stacked along M
     int num_stages;           // depth of the A/B pipeline
     int k_blocks;             // K blocks of a stage, multiplied under one wait; 1 where K ends inside the operands
-    int store_boxes;          // 64-row boxes of D that a math warpgroup stages at once
+    int store_boxes;          // 64-row boxes of D that a math warpgroup's staging area holds
     int cluster_m;            // CTAs of a cluster along M; they share B by multicast
     int cluster_n;            // CTAs of a cluster along N; they share A by multicast
     bool ragged_n;            // is_ragged(N): the last tiles of N are not stored by TMA

@@ -22,7 +22,7 @@ struct Fp8GemmConfig {
     int num_accumulators;              // 1, or 2: the next product is issued before this one is promoted
     int n_parts;                       // 1, or 2: a product covers half of the tile's columns (half the accumulators)
     int k_blocks;                      // K blocks of a stage: multiplied under one wait, each into its own accumulator
-    int store_boxes;                   // 64-row boxes of D that a math warpgroup stages at once
+    int store_boxes;                   // 64-row boxes of D that a math warpgroup's staging area holds
     int cluster_m;                     // CTAs of a cluster along M; they share B by multicast
     int cluster_n;                     // CTAs of a cluster along N; they share A by multicast
     bool ragged_n;                     // is_ragged(N): the last tiles of N are not stored by TMA
@@ -97,8 +97,8 @@ DG_HOST_DEVICE constexpr int store_columns(const Fp8GemmConfig& c) {
     return store_columns(c.head_unit == 0 ? c.block_n : gcd_of(c.block_n, c.head_unit), d_element_bytes(c));
 }
 
-// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them, ahead of the first
-// one's promotion, and finds SFA in the stage, too. They take the registers that products of one K block leave, and that a C read
+// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them, at the first one's
+// promotion, and finds SFA in the stage, too. They take the registers that products of one K block leave, and that a C read
 // in the epilogue does not.
 DG_HOST_DEVICE constexpr bool holds_column_factors(const Fp8GemmConfig& c) {
     return c.sfb_granularity == ScaleGranularity::kPerRow && c.block_m > kWgmmaM * c.num_math_warpgroups && c.k_blocks == 1 &&

@@ -17,7 +17,6 @@ struct Fp8GemmContext {
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
-    static constexpr bool kPrefetchesC = kConfig.has_c && (kKGrouped || kConfig.c_is_d);
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     static constexpr bool kHoldsFactors = holds_column_factors(kConfig);
     // 128-column blocks of SFB a tile can touch.

@@ -13,9 +13,9 @@
 //   role     warps                       job
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
-//                                        the maps of each group it comes to
-//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there
-//   prefetch warp 2 of warpgroup W       C that is D, or of kKGrouped: asks for it ahead of the epilogue
+//                                        the maps of each group it comes to; C that is D: asks for it ahead of the epilogue
+//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there; kKGrouped:
+//                                        asks for C that is not D ahead of the epilogue
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -81,6 +81,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask);
             }
+            if constexpr (kConfig.c_is_d)
+                prefetch_boxes<store_config(kConfig), kConfig.block_m>(ctx.args.d, tile, ctx.args.m, k, ctx.num_k_stages(tile));
         }
     }
 }
@@ -99,6 +101,8 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
         sfb.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
+            if constexpr (kConfig.has_c && !kConfig.c_is_d && Context::kKGrouped)
+                if (k == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
             for (int i = 0; i < kConfig.k_blocks; ++i) {
                 if constexpr (Context::kHoldsFactors) sfa.copy(ctx.sfa_stage(cursor.stage));
                 if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
@@ -107,26 +111,6 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
                     sfb.clear(ctx.sfb_stage(cursor.stage, i));
             }
             ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
-        }
-    }
-}
-
-// All tiles end at about the same time, and groups of K are short: one warp asks for what they will add to ahead of that, box
-// after box as the stages pass.
-template <Fp8GemmConfig kConfig>
-DG_DEVICE void prefetch_role(const Fp8GemmContext<kConfig>& ctx) {
-    using Context = Fp8GemmContext<kConfig>;
-    typename Context::Cursor cursor{ctx.barriers()};
-    auto schedule = ctx.schedule();
-    for (Tile tile; schedule.next(tile);) {
-        if (!ctx.has_product(tile)) continue;
-        for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
-            cursor.producer_acquire();
-            if constexpr (kConfig.c_is_d) {
-                if (ctx.lane == 0) prefetch_box<store_config(kConfig), kConfig.block_m>(ctx.args.d, tile, ctx.args.m, k);
-            } else if (k == 0) {
-                prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
-            }
         }
     }
 }
@@ -209,7 +193,6 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
         if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
-        if (Context::kPrefetchesC && warp == Context::kMathWarps + 2) prefetch_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);

@@ -199,13 +199,13 @@ class MathTile {
                 issue(accumulators_[0], wave.value, current);
                 ptx::keep_order(ctx_.args.n);
                 const uint32_t lane = ptx::lane_id_read_here();
-                const RowFactors sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * kWgmmaM);
+                const auto sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * kWgmmaM);
                 if constexpr (kLast) cursor_.advance();
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0].k_block[0]);
                 if (kLast && !kFirst) release(stage);
-                const auto promote = [&](const auto& factors) {
-                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value, factors);
+                const auto promote = [&](auto&& factors) {
+                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value[0], factors);
                 };
                 if constexpr (kFirst)
                     promote(ArrivingColumnFactors<kN>{sfb, StagedColumnFactors(ctx_.sfb_stage(stage, 0), lane)});

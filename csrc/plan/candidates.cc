@@ -203,6 +203,9 @@ std::string explain(Refusal refusal, const CandidateSpace& space, const Fp8GemmC
                 c.block_m, c.block_n, c.num_math_warpgroups, c.num_accumulators, c.n_parts, c.k_blocks,
                 c.store_boxes, c.cluster_m, c.cluster_n);
         case Refusal::kGrouping:
+            if (grouping_of(space, c) == nullptr)
+                return fmt::format("grouping: no kernel with SFB {} runs {} problems", text_of(c.sfb_granularity),
+                                   text_of(c.grouping));
             return fmt::format(
                 "grouping: a wave of {} rows, or a cluster of {} CTAs along M, may belong to two groups of a {} problem; the "
                 "alignment is a multiple of waves, clusters lie along N",

@@ -161,7 +161,9 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     };
     run_waves(full_waves, t.slots);
     if (t.clusters > full_waves * t.slots) run_waves(1, t.clusters - full_waves * t.slots);
-    busy += t.cut_waves * (block_us * t.k_blocks + epilogue_us);
+    const double cut = t.cut_waves * (block_us * t.k_blocks + epilogue_us);
+    parts.math += cut;
+    busy += cut;
     parts.outside = t.outside_bytes / (cost.outside_tb_per_s * 1e6);
 
     const double slower = slowdown_of(cost, arch, busy);

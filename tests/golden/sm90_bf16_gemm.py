@@ -1,7 +1,8 @@
 """The golden plans of the SM90 BF16 GEMM. Run this file to write sm90_bf16_gemm.json anew; review the difference."""
 
-import json
 from pathlib import Path
+
+import plan_table
 
 TABLE = Path(__file__).with_suffix(".json")
 N_K = [(2112, 7168), (576, 7168), (4096, 7168), (7168, 2048), (2110, 7168)]
@@ -19,13 +20,11 @@ def cases():
 
 
 def planned_rows():
-    """The table as the planner sees it now. The estimate is left out: it is not a decision."""
+    """The table as the planner sees it now."""
     from deep_gemm import _C
 
-    for m, n, k, options in cases():
-        plan = _C.plan_bf16_gemm(m, n, k, **options)
-        yield {"m": m, "n": n, "k": k, **options, **{key: plan[key] for key in ("grid", "raster", "config")}}
+    return plan_table.planned_rows(_C.plan_bf16_gemm, cases())
 
 
 if __name__ == "__main__":
-    TABLE.write_text("[\n" + ",\n".join(json.dumps(row) for row in planned_rows()) + "\n]\n")
+    plan_table.write(TABLE, planned_rows())

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import plan_table
+
 TABLE = Path(__file__).with_suffix(".json")
 N_K = [(2112, 7168), (576, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048), (2110, 7168)]
 M_SIZES = [1, 16, 64, 128, 512, 4096]
@@ -19,14 +21,10 @@ def cases():
 
 
 def planned_rows():
-    """The table as the planner sees it now: one dictionary per case. The estimate is left out: it is not a decision."""
+    """The table as the planner sees it now."""
     from deep_gemm import _C
 
-    rows = []
-    for m, n, k, options in cases():
-        plan = _C.plan_fp8_gemm(m, n, k, **options)
-        rows.append({"m": m, "n": n, "k": k, **options, "grid": plan["grid"], "raster": plan["raster"], "config": plan["config"]})
-    return rows
+    return plan_table.planned_rows(_C.plan_fp8_gemm, cases())
 
 
 def read_rows():
@@ -34,11 +32,5 @@ def read_rows():
     return json.loads(TABLE.read_text())
 
 
-def write_rows(rows):
-    """Writes the table, one case a line, so that a difference reads as a list of changed decisions."""
-    TABLE.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-
-
 if __name__ == "__main__":
-    write_rows(planned_rows())
-    print(f"wrote {TABLE}")
+    plan_table.write(TABLE, planned_rows())

@@ -1,8 +1,9 @@
 """The golden plans of the SM90 BF16 GEMMs grouped along M. Run this file to write the table of its name anew; review the
 difference."""
 
-import json
 from pathlib import Path
+
+import plan_table
 
 TABLE = Path(__file__).with_suffix(".json")
 N_K = [(6144, 7168), (7168, 3072), (4096, 4096), (4096, 2048), (2110, 7168)]
@@ -24,13 +25,11 @@ def cases():
 
 
 def planned_rows():
-    """The table as the planner sees it now. The estimate is left out: it is not a decision."""
+    """The table as the planner sees it now."""
     from deep_gemm import _C
 
-    for m, n, k, options in cases():
-        plan = _C.plan_bf16_gemm(m, n, k, **options)
-        yield {"m": m, "n": n, "k": k, **options, **{key: plan[key] for key in ("grid", "raster", "config")}}
+    return plan_table.planned_rows(_C.plan_bf16_gemm, cases())
 
 
 if __name__ == "__main__":
-    TABLE.write_text("[\n" + ",\n".join(json.dumps(row) for row in planned_rows()) + "\n]\n")
+    plan_table.write(TABLE, planned_rows())

@@ -2,11 +2,13 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+sys.path.insert(0, str(GOLDEN))  # what the tables have in common
 
 
 @pytest.mark.parametrize("name, least", [("sm90_bf16_gemm", 50), ("sm90_m_grouped_bf16_gemm", 30), ("sm90_grouped_fp8_gemm", 40)])

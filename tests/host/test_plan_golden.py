@@ -1,6 +1,7 @@
 """Plans do not change unnoticed: `python tests/golden/sm90_fp8_gemm.py` writes the table anew when they should."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from deep_gemm import _C
 
 _PATH = Path(__file__).parents[1] / "golden" / "sm90_fp8_gemm.py"
+sys.path.insert(0, str(_PATH.parent))  # what the tables have in common
 _SPEC = importlib.util.spec_from_file_location("golden_sm90_fp8_gemm", _PATH)
 golden = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(golden)

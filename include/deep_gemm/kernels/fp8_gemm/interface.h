@@ -130,12 +130,8 @@ DG_HOST_DEVICE constexpr StoreConfig store_config(const Fp8GemmConfig& c) {
 }
 
 // Registers of a math thread and of a load thread, for setmaxnreg; the kernel is launched with an equal share for all.
-DG_HOST_DEVICE constexpr int math_registers(const Fp8GemmConfig& c) {
-    return c.num_math_warpgroups == 3 ? 160 : 232;
-}
-DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) {
-    return c.num_math_warpgroups == 3 ? 32 : 40;
-}
+DG_HOST_DEVICE constexpr int math_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 160 : 232; }
+DG_HOST_DEVICE constexpr int load_registers(const Fp8GemmConfig& c) { return c.num_math_warpgroups == 3 ? 32 : 40; }
 
 DG_HOST_DEVICE constexpr int num_threads(const Fp8GemmConfig& c) {
     return (c.num_math_warpgroups + 1) * kWarpgroupThreads;

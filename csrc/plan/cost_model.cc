@@ -15,7 +15,6 @@ struct Tiling {
     double clusters;
     double rows;   // of D, of all groups
     double slots;  // clusters that run at once
-    double cut_waves;  // tiles' times that a CTA takes more because groups begin inside of tiles
     double k_blocks;
     double loaded_rows;    // rows of A in a tile that memory really delivers
     double outside_bytes;  // operand bytes of tiles that lie wholly outside D
@@ -32,7 +31,6 @@ Tiling tiling_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSp
     t.clusters = double(clusters_m) * double(clusters_n);
     t.rows = rows_of_d(shape.m, shape.groups);
     t.slots = resident_clusters(arch.sm_count, c.cluster_m * c.cluster_n);
-    t.cut_waves = std::ceil(double(likely_cuts(shape.m, shape.groups, c.block_m)) * double(clusters_n) / t.slots);
     t.k_blocks = double(align_up<int64_t>(ceil_div<int64_t>(shape.k, kBlockK), c.k_blocks));
     t.loaded_rows = double(std::min<int64_t>(c.block_m, shape.m));
     t.outside_bytes = rows_outside * double(shape.k);
@@ -161,9 +159,6 @@ CostParts cost_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8Ge
     };
     run_waves(full_waves, t.slots);
     if (t.clusters > full_waves * t.slots) run_waves(1, t.clusters - full_waves * t.slots);
-    const double cut = t.cut_waves * (block_us * t.k_blocks + epilogue_us);
-    parts.math += cut;
-    busy += cut;
     parts.outside = t.outside_bytes / (cost.outside_tb_per_s * 1e6);
 
     const double slower = slowdown_of(cost, arch, busy);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include "support/error.h"
 
@@ -18,6 +17,12 @@ constexpr int kScatter[] = {70, 85, 100, 115, 130};
 // Whether every group is a whole M x N product.
 bool is_product_per_group(Grouping grouping) {
     return grouping == Grouping::kKGrouped || grouping == Grouping::kBatched;
+}
+
+// Whether tiles of `rows` rows are counted from the start of each group.
+bool is_cut_by_group(const GroupShape& groups, int64_t rows) {
+    if (groups.grouping == Grouping::kContiguous) return groups.alignment % rows != 0;
+    return has_entry_per_group(groups.grouping);
 }
 
 }  // namespace
@@ -63,30 +68,21 @@ double rows_of_d(int64_t m, const GroupShape& groups) {
     return double(group.rows) * double(group.count);
 }
 
-// Where a layout has an entry a group, each group is cut for itself.
 int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     if (is_product_per_group(groups.grouping)) return groups.count * ceil_div(m, rows);
-    if (!has_entry_per_group(groups.grouping)) return ceil_div(m, rows);
+    if (!is_cut_by_group(groups, rows)) return ceil_div(m, rows);
     const GroupRows group = group_rows(m, groups);
+    const int64_t step = groups.grouping == Grouping::kContiguous ? groups.alignment : 1;  // padding has tiles, too
     int64_t tiles = 0;
     for (const int percent : kScatter)
-        tiles += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), m), rows);
+        tiles += ceil_div(std::min(align_up(ceil_div<int64_t>(group.rows * percent, 100), step), m), rows);
     return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
-}
-
-// Of the rows where a group may begin, one in `places` lies between tiles.
-int64_t likely_cuts(int64_t m, const GroupShape& groups, int64_t rows) {
-    if (groups.grouping != Grouping::kContiguous) return 0;
-    const int64_t begun = group_rows(m, groups).count - 1;
-    const int64_t alignment = std::min(groups.alignment, align_up<int64_t>(m, kWgmmaM));
-    const int64_t places = rows / std::gcd(alignment, rows);
-    return ceil_div(begun * (places - 1), places);
 }
 
 int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     const int64_t tiles = ceil_div(m, rows);
     if (has_output_per_group(groups.grouping)) return groups.count * tiles;
-    if (groups.grouping != Grouping::kPsum) return tiles;
+    if (!is_cut_by_group(groups, rows)) return tiles;
     // Each group but one may add a part of a tile.
     return tiles + std::min(groups.count, ceil_div(m, groups.alignment)) - 1;
 }

@@ -37,10 +37,6 @@ double rows_of_d(int64_t m, const GroupShape& groups);
 int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
 int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
 
-// kContiguous: tiles of `rows` rows in which another group is likely to begin. The CTA that has such a tile takes its parts one after
-// the other.
-int64_t likely_cuts(int64_t m, const GroupShape& groups, int64_t rows);
-
 // Throws Error for groups that planning cannot make sense of.
 void check_groups(const GroupShape& groups);
 

@@ -132,8 +132,8 @@ def tall_tiles_stay_in_their_group() -> None:
         _C.forget_fp8_gemm_plans()
 
 
-def tall_contiguous_tiles_are_cut_where_groups_begin() -> None:
-    """Tiles whose height does not divide the alignment: a group may begin in one, rows of nobody too; bits are those of low tiles."""
+def tall_contiguous_tiles_start_with_groups() -> None:
+    """Tiles whose height does not divide the alignment, and rows of nobody between groups: bits are those of low tiles."""
     aligned = {64: ((4, 128), (0, 64), (4, 1), (-1, 64), (2, 192)), 128: ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1)),
                192: ((2, 250), (-1, 192), (0, 1), (1, 300))}  # fmt: skip
     for alignment, recipe in ((64, (1, 128, 128)), (128, (1, 128, 128)), (192, (1, 128, 128)), (128, PER_ROW)):
@@ -162,6 +162,25 @@ def last_launch() -> dict:
     library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
     library.dg_emulator_statistics.restype = ctypes.c_char_p
     return json.loads(library.dg_emulator_statistics())
+
+
+def tall_contiguous_tiles_of_many_blocks() -> None:
+    """More blocks than a warp has lanes, runs that fill some lanes' shares and begin or end inside others': no tile is missed or made twice."""
+    runs = ((3, 1), (0, 30), (2, 2), (0, 1), (3, 7), (1, 11), (4, 1), (0, 4), (2, 16), (1, 3))  # group, blocks of 64 rows
+    case = contiguous(5, tuple((group, blocks * 64) for group, blocks in runs), 128, 128, alignment=64)
+    shape = {"grouping": "contiguous", "num_groups": case.groups, "alignment": 64}
+    m = sum(blocks for _, blocks in runs) * 64
+    choice = _C.explain_fp8_gemm(m, case.n, case.k, **shape)
+    for height in (192, 256):
+        plans = (choice["best"], *choice["runners_up"])
+        config = next(p["config"] for p in plans if p["config"]["block_m"] == height and p["cluster"] == 1)
+        _C.pin_fp8_gemm_config(m, case.n, case.k, 0, config=config, **shape)
+        problem = make_grouped(case)
+        problem.run()
+        problem.check(exact=False)
+        tiles = sum(-(-blocks * 64 // height) for _, blocks in runs)
+        assert last_launch()["mma_macs"] == tiles * height * 128 * 128, height
+        _C.forget_fp8_gemm_plans()
 
 
 def check_work_of_waves(make, element_bytes: int) -> None:
@@ -227,7 +246,7 @@ SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
     ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
-    tall_contiguous_tiles_are_cut_where_groups_begin, waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
+    tall_contiguous_tiles_start_with_groups, tall_contiguous_tiles_of_many_blocks, waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

@@ -1,50 +1,132 @@
 // Contiguous grouping: the tiles of one M x N matrix, each with the group of its rows. Groups start at aligned rows, where real
-// rows come first, so a block of the alignment belongs to one group: that of its first row. A tile whose height does not divide the
-// alignment is cut where its blocks differ, and its parts are tiles of their own, one after the other, for the same CTA. It may begin
-// inside of a block, at a row of no group: then the rest of that block has none either.
+// rows come first, so a block of the alignment belongs to one group: that of its first row. Blocks of one group that follow one
+// another are a run, and tiles are counted from the start of a run. No tile has rows of two, and the CTAs share out all of them.
 #pragma once
 
-#include <deep_gemm/schedule/dense.cuh>
+#include <deep_gemm/base/kernel_args.h>
+#include <deep_gemm/ptx/address.cuh>
+#include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {
 
-// Clusters lie along N: their CTAs share rows, hence the group.
+// Every lane of a warp walks it together. Each lane counts the tiles of the runs that end in its share of the blocks. Clusters lie
+// along N: their CTAs share rows, hence the group.
 template <int kBlockM, int kBlockN, int kClusterN>
-class ContiguousSchedule : public DenseSchedule<kBlockM, kBlockN, 1, kClusterN> {
+class ContiguousSchedule {
   public:
     DG_DEVICE ContiguousSchedule(uint32_t m, uint32_t n, const RasterArgs& raster, uint32_t cluster_rank,
                                  const GroupArgs& groups)
-        : Base(m, n, raster, cluster_rank), groups_(groups) {}
+        : groups_(groups),
+          m_(m),
+          raster_{0, ceil_div<uint32_t>(n, kBlockN * kClusterN), raster.group, raster.bands_along_n},
+          index_(blockIdx.x / kClusterN),
+          rank_n_(cluster_rank) {
+        raster_.m_tiles = divides_blocks() ? ceil_div<uint32_t>(m, kBlockM) : count_tiles();
+    }
 
     DG_DEVICE bool next(Tile& tile) {
-        if (row_ >= end_) {
-            if (!Base::next(whole_)) return false;
-            row_ = whole_.m_idx;
-            end_ = min_of<uint32_t>(whole_.m_idx + kBlockM, this->m_);
-        }
-        tile = whole_;
-        tile.m_idx = row_;
-        tile.group = group_of(row_);
-        row_ = next_block(row_);
-        while (row_ < end_ && group_of(row_) == tile.group) row_ = next_block(row_);
-        row_ = min_of(row_, end_);
-        tile.m_end = row_;
+        if (index_ >= raster_.size()) return false;
+        const TileCoord at = raster_.tile(index_);
+        tile.n_idx = (at.n_idx * kClusterN + rank_n_) * kBlockN;
+        if (divides_blocks())
+            place(tile, 0, m_, at.m_idx);
+        else
+            place_in_run(tile, at.m_idx);
+        index_ += gridDim.x / kClusterN;
         return true;
     }
 
   private:
-    using Base = DenseSchedule<kBlockM, kBlockN, 1, kClusterN>;
+    static constexpr uint32_t kAllLanes = 0xffffffff;
+    static constexpr int32_t kPastTheEnd = -2;  // no group, and not the none of padding either
 
-    DG_DEVICE uint32_t next_block(uint32_t row) const { return align_up(row + 1, groups_.alignment); }
+    // Then tiles counted from row 0 are those of runs, too.
+    DG_DEVICE bool divides_blocks() const { return groups_.alignment % kBlockM == 0; }
+    DG_DEVICE uint32_t blocks() const { return ceil_div(m_, groups_.alignment); }
+    // Of the blocks, what a lane counts.
+    DG_DEVICE uint32_t share() const { return ceil_div(blocks(), 32u); }
+
     // A group that does not exist is none: no layout makes the kernel leave its buffers.
     DG_DEVICE int32_t group_of(uint32_t row) const {
         const int32_t group = groups_.layout[row];
         return group < static_cast<int32_t>(groups_.count) ? group : -1;
     }
+    DG_DEVICE int32_t group_of_block(uint32_t block) const {
+        return block < blocks() ? group_of(block * groups_.alignment) : kPastTheEnd;
+    }
+
+    // Tiles of the run of blocks [start, end).
+    DG_DEVICE uint32_t tiles_of(uint32_t start, uint32_t end) const {
+        return ceil_div<uint32_t>(min_of(end * groups_.alignment, m_) - start * groups_.alignment, kBlockM);
+    }
+
+    DG_DEVICE uint32_t count_tiles() {
+        const uint32_t lane = ptx::lane_id(), first = lane * share(), last = min_of(first + share(), blocks());
+        uint32_t first_end = 0, start = 0;  // where the first run ends, and the last one starts; 0: in another share
+        uint32_t tiles = 0;
+        int32_t group = group_of_block(first);
+#pragma unroll 4
+        for (uint32_t block = first; block < last; ++block) {
+            const int32_t following = group_of_block(block + 1);
+            if (following != group) {
+                if (start == 0)
+                    first_end = block + 1;
+                else
+                    tiles += tiles_of(start, block + 1);
+                start = block + 1;
+            }
+            group = following;
+        }
+        uint32_t started = start;
+#pragma unroll
+        for (uint32_t distance = 1; distance < 32; distance *= 2) {
+            const uint32_t below = __shfl_up_sync(kAllLanes, started, distance);
+            if (lane >= distance) started = max_of(started, below);
+        }
+        run_ = __shfl_up_sync(kAllLanes, started, 1);
+        if (lane == 0) run_ = 0;
+        if (first_end > 0) tiles += tiles_of(run_, first_end);
+        tiles_end_ = tiles;
+#pragma unroll
+        for (uint32_t distance = 1; distance < 32; distance *= 2) {
+            const uint32_t below = __shfl_up_sync(kAllLanes, tiles_end_, distance);
+            if (lane >= distance) tiles_end_ += below;
+        }
+        return __shfl_sync(kAllLanes, tiles_end_, 31);
+    }
+
+    // The tile `index` of a run of rows [first, end). One inside of a block may have none but padding: real rows come first.
+    DG_DEVICE void place(Tile& tile, uint32_t first, uint32_t end, uint32_t index) const {
+        tile.m_idx = first + index * kBlockM;
+        tile.m_end = min_of(tile.m_idx + kBlockM, end);
+        const bool in_one_block = tile.m_idx / groups_.alignment == (tile.m_end - 1) / groups_.alignment;
+        tile.group = group_of(in_one_block ? tile.m_idx : first);
+    }
+
+    DG_DEVICE void place_in_run(Tile& tile, uint32_t index) const {
+        const uint32_t lane = __ffs(__ballot_sync(kAllLanes, index < tiles_end_)) - 1;
+        const uint32_t passed = __shfl_sync(kAllLanes, tiles_end_, max_of(lane, 1u) - 1);
+        if (lane > 0) index -= passed;
+        uint32_t start = __shfl_sync(kAllLanes, run_, lane);
+        for (uint32_t base = lane * share();; base += 32) {
+            const uint32_t block = base + ptx::lane_id();
+            uint32_t ends = __ballot_sync(kAllLanes, group_of_block(block) != group_of_block(block + 1));
+            for (; ends != 0; ends &= ends - 1) {
+                const uint32_t end = base + __ffs(ends), tiles = tiles_of(start, end);
+                if (index < tiles) return place(tile, start * groups_.alignment, min_of(end * groups_.alignment, m_), index);
+                index -= tiles;
+                start = end;
+            }
+        }
+    }
 
     const GroupArgs& groups_;
-    Tile whole_;                  // the tile that is cut
-    uint32_t row_ = 0, end_ = 0;  // from where on, and up to where, it is still to come
+    const uint32_t m_;
+    BandRaster raster_;
+    uint32_t index_;
+    uint32_t rank_n_;
+    // Of this lane's share of the blocks: the tiles of runs that end in it or before it, and the run that it begins in.
+    uint32_t tiles_end_, run_;
 };
 
 }  // namespace deep_gemm

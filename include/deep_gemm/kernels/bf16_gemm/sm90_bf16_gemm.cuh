@@ -22,6 +22,7 @@
 // The contract guarantees: M and N > 0, K > 0 (kMasked, kPsum, and of a group of kKGrouped: K >= 0), 16-byte aligned rows.
 #pragma once
 
+#include <deep_gemm/epilogue/add_c.cuh>
 #include <deep_gemm/epilogue/staged_c.cuh>
 #include <deep_gemm/kernels/bf16_gemm/sm90_context.cuh>
 #include <deep_gemm/kernels/bf16_gemm/sm90_math_tile.cuh>

@@ -20,6 +20,7 @@
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
 
+#include <deep_gemm/epilogue/add_c.cuh>
 #include <deep_gemm/epilogue/store.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_math_tile.cuh>

@@ -29,7 +29,7 @@ gpu_tests rest tests/kernels --ignore tests/kernels/test_fp8_gemm.py --ignore te
     --ignore tests/kernels/test_bf16_gemm.py --ignore tests/kernels/test_grouped_bf16_gemm.py &
 if command -v compute-sanitizer > /dev/null; then
     part memcheck 240 compute-sanitizer --tool memcheck --error-exitcode 9 python scripts/small_problems.py &
-    part racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 python scripts/small_problems.py &
+    DG_JIT_FOR_RACECHECK=1 part racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 python scripts/small_problems.py &
 fi
 part emulator 240 python tests/emulator/replay.py --record --file "$out/h200.json" &
 part digests 120 python tests/emulator/library_digests.py --device cuda --file "$out/h200_library.json" &

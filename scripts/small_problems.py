@@ -29,12 +29,12 @@ def dense(m: int, n: int, k: int, out: torch.dtype = torch.bfloat16, per_row: bo
     assert calc_diff(d, exact) < 1e-3, (m, n, k)
 
 
-def dense_in_tiles(block_m: int, block_n: int, accumulators: int, per_row: bool = False) -> None:
+def dense_in_tiles(block_m: int, block_n: int, accumulators: int, per_row: bool = False, cluster_n: int = 1) -> None:
     """Three rows of tiles of a height and width that no problem so small is planned in."""
     m, n, k = 300, 392, 656
     out, word = (torch.float32, "f32") if per_row else (torch.bfloat16, "bf16")
     options = {"recipe": (1, 1, 128) if per_row else (1, 128, 128), "d_dtype": word}
-    wanted = {"block_m": block_m, "block_n": block_n, "num_accumulators": accumulators, "n_parts": 1, "k_blocks": 1, "cluster_m": 1, "cluster_n": 1}
+    wanted = {"block_m": block_m, "block_n": block_n, "num_accumulators": accumulators, "n_parts": 1, "k_blocks": 1, "cluster_m": 1, "cluster_n": cluster_n}
     choice = _C.explain_fp8_gemm(4096, n, k, **options)
     plans = [choice["best"], *choice["runners_up"]]
     config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
@@ -123,9 +123,11 @@ def main() -> None:
         dense(*shape)
     dense(129, 264, 400, torch.float32, per_row=True, with_c=True)
     dense(64, 128, 256, per_row=True)
+    dense(64, 128, 4096, per_row=True)  # round after round of the ring
     for block_m, block_n, accumulators in ((128, 128, 2), (192, 128, 1), (256, 128, 1)):
         dense_in_tiles(block_m, block_n, accumulators)
-    dense_in_tiles(256, 128, 1, per_row=True)
+    for cluster_n in (1, 2):
+        dense_in_tiles(256, 128, 1, per_row=True, cluster_n=cluster_n)
     masked(4, 96, 136, 256)
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)

@@ -97,6 +97,7 @@ py::dict settings_dict() {
     d["ptxas_verbose"] = s.ptxas_verbose;
     d["ptxas_check"] = s.ptxas_check;
     d["with_lineinfo"] = s.with_lineinfo;
+    d["for_racecheck"] = s.for_racecheck;
     d["print_compiler_command"] = s.print_compiler_command;
     d["print_load_time"] = s.print_load_time;
     d["print_configs"] = s.print_configs;

@@ -41,6 +41,7 @@ std::vector<std::string> make_options(const Target& target, const Nvrtc& compile
         options.push_back("--ptxas-options=-v");
     }
     if (settings().with_lineinfo) options.push_back("--generate-line-info");
+    if (settings().for_racecheck) options.push_back("--define-macro=DG_FOR_RACECHECK");
     return options;
 }
 

@@ -30,7 +30,7 @@ struct CostConstants {
     double chain_two;    // the same with the next block already issued
     double tma_latency;  // from a freed stage to its data, which the other stages must cover
     double cluster_latency;      // more per other CTA that frees the stage, and fills it
-    double tallest_cluster_latency;  // the same of 256 rows: their products are long, and half of A's traffic is worth more
+    double tall_cluster_latency, tallest_cluster_latency;  // the same of 192x128 and 256 rows: products are long, and half of A's traffic is worth more
     double tile_fixed;           // per tile: schedule step, drained products, store hand-over
     double epilogue_per_column;  // per column and 64 rows of a warpgroup: convert, stage
     double store_wait;           // per box that must wait until an earlier one has been read
@@ -48,7 +48,7 @@ struct CostConstants {
 // Fitted by random search to docs/benchmarks/fp8_gemm_configs_h200.csv, with the picks of the same shapes in view: no shape
 // was held out. They are what makes the estimates order configs as the measurements do, not properties of the device: shared
 // memory moves more bytes a cycle than it has banks for, and what does not limit has gone to the edge of its range. Set by
-// hand: tallest_cluster_latency (pairs of CTAs took 1 to 2.5 % less in long kernels, alternated), mac_per_cycle,
+// hand: the cluster latencies of tall tiles (pairs of CTAs took 0.5 to 3 % less in long kernels, alternated), mac_per_cycle,
 // promote_per_block, c_per_column, outside_tb_per_s, overlap_doublings, tie_fraction.
 inline constexpr CostConstants kSm90Cost{
     .mac_per_cycle = 4096,        // 1,979 TFLOPS at 1.83 GHz on 132 SMs
@@ -64,6 +64,7 @@ inline constexpr CostConstants kSm90Cost{
     .chain_two = 165,
     .tma_latency = 2270,
     .cluster_latency = 900,
+    .tall_cluster_latency = 250,
     .tallest_cluster_latency = 90,
     .tile_fixed = 900,
     .epilogue_per_column = 1.0,

@@ -112,6 +112,7 @@ Settings parse_environment() {
     s.ptxas_verbose = flag("DG_JIT_PTXAS_VERBOSE");
     s.ptxas_check = flag("DG_JIT_PTXAS_CHECK");
     s.with_lineinfo = flag("DG_JIT_WITH_LINEINFO");
+    s.for_racecheck = flag("DG_JIT_FOR_RACECHECK");
     s.print_compiler_command = flag("DG_JIT_PRINT_COMPILER_COMMAND");
     s.print_load_time = flag("DG_JIT_PRINT_LOAD_TIME");
     s.print_configs = flag("DG_PRINT_CONFIGS");

@@ -86,6 +86,7 @@ def test_changes_with_line_information_but_not_with_reports(tmp_path):
     script = "answer(digest=_C.jit_digest(ENTRY, kernel(), 9, 0))"
     plain = run(script).answer["digest"]
     assert run(script, DG_JIT_WITH_LINEINFO=1).answer["digest"] != plain
+    assert run(script, DG_JIT_FOR_RACECHECK=1).answer["digest"] != plain
     for name in ("DG_JIT_DEBUG", "DG_JIT_PTXAS_VERBOSE", "DG_JIT_PTXAS_CHECK", "DG_JIT_DUMP_ASM"):
         assert run(script, **{name: 1}).answer["digest"] == plain
 

@@ -12,6 +12,7 @@ FLAGS = {
     "DG_JIT_PTXAS_VERBOSE": "ptxas_verbose",
     "DG_JIT_PTXAS_CHECK": "ptxas_check",
     "DG_JIT_WITH_LINEINFO": "with_lineinfo",
+    "DG_JIT_FOR_RACECHECK": "for_racecheck",
     "DG_JIT_PRINT_COMPILER_COMMAND": "print_compiler_command",
     "DG_JIT_PRINT_LOAD_TIME": "print_load_time",
     "DG_PRINT_CONFIGS": "print_configs",

@@ -8,6 +8,14 @@
 
 namespace deep_gemm {
 
+// Lanes of a consumer warp that arrive where it gives a stage back. One does, for all; racecheck orders threads that arrive, and
+// no others of their warp, so for its sake all do.
+#ifdef DG_FOR_RACECHECK
+inline constexpr uint32_t kReleasingLanes = 32;
+#else
+inline constexpr uint32_t kReleasingLanes = 1;
+#endif
+
 template <int kStages>
 struct PipelineBarriers {
     ptx::SmemAddr base;  // kStages tile_full, then kStages tile_free
@@ -16,11 +24,12 @@ struct PipelineBarriers {
     DG_DEVICE ptx::SmemAddr tile_free(uint32_t stage) const { return base + (kStages + stage) * 8; }
 
     // By one warp, before the barriers' first use by anyone else; a CTA or cluster barrier must follow.
-    DG_DEVICE void init(uint32_t full_arrivals, uint32_t free_arrivals, uint32_t lane) const {
+    // `consumers`: warps that give a stage back.
+    DG_DEVICE void init(uint32_t full_arrivals, uint32_t consumers, uint32_t lane) const {
         static_assert(kStages <= 32);
         if (lane < kStages) {
             ptx::mbarrier_init(tile_full(lane), full_arrivals);
-            ptx::mbarrier_init(tile_free(lane), free_arrivals);
+            ptx::mbarrier_init(tile_free(lane), consumers * kReleasingLanes);
         }
         ptx::fence_mbarrier_init();
     }
@@ -48,7 +57,9 @@ struct PipelineCursor {
 template <int kClusterSize, int kStages>
 DG_DEVICE void consumer_release(const PipelineBarriers<kStages>& barriers, uint32_t stage, uint32_t lane) {
     if constexpr (kClusterSize == 1) {
-        if (lane == 0) ptx::mbarrier_arrive(barriers.tile_free(stage));
+        if (lane < kReleasingLanes) ptx::mbarrier_arrive(barriers.tile_free(stage));
+    } else if constexpr (kReleasingLanes > 1) {
+        for (uint32_t rank = 0; rank < kClusterSize; ++rank) ptx::mbarrier_arrive_remote(barriers.tile_free(stage), rank);
     } else {
         if (lane < kClusterSize) ptx::mbarrier_arrive_remote(barriers.tile_free(stage), lane);
     }

@@ -118,7 +118,9 @@ class MathTile {
         if (kLast && Context::kSfbPerRow && release_stage == Release::kYes) release(stage);
     }
 
+    // Lanes have read SFs from the stage, and one arrives for all.
     DG_DEVICE void release(uint32_t stage) {
+        if constexpr (Context::kSfbPerRow) __syncwarp();
         consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
     }
 
@@ -130,8 +132,11 @@ class MathTile {
                                    : kConfig.num_accumulators == 1 ? 1
                                                                    : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
     static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
-    // Where a loop has one way in: with several, for fewer waves, products could not be followed across it.
-    static constexpr bool kIssuesAhead = Context::kWaves > 1 && !Context::kSfbPerRow && !has_entry_per_group(kConfig.grouping);
+    // Whether the first product of a stage is issued where the stage before ends, so that the jump back to the loop's head lies
+    // under a product. With one wave it gains nothing; loops of fewer waves than there are would spill.
+    static constexpr bool issues_ahead(int products) {
+        return Context::kWaves > 1 && products == Context::kWaves && !Context::kSfbPerRow;
+    }
 
     // Where the scales of stage `k`, a body's first, lie in their batch.
     DG_DEVICE uint32_t scale_position(uint32_t k) const {
@@ -149,24 +154,24 @@ class MathTile {
 
     // One product at a time: the other warpgroups' run while this one is promoted. From its promotion to the next product
     // there must be as little as can be, so scales and the next stage's addresses are made ready under the first and the last
-    // product of a stage. kIssuesAhead: the first product of a stage is issued where the stage before ends, so that the jump back to the loop's
-    // head, too, lies under a product. kProducts: of a stage, wave by wave, part by part.
+    // product of a stage. kProducts: of a stage, wave by wave, part by part.
     template <int kProducts>
     DG_DEVICE void run_one_deep(const Tile& tile) {
         // Left alone, the assembler sinks the scales' shuffles behind the product's wait. With three warpgroups that costs
         // nothing, and the two branches do.
         constexpr bool kPinScales = kConfig.num_math_warpgroups == 2;
+        constexpr bool kAhead = issues_ahead(kProducts);
         const uint32_t num_k = ctx_.num_k_stages(tile);
         Operands current = operands();
         const auto begin_stage = [&] {
             cursor_.consumer_wait();
             issue(accumulators_[0], 0, current);
         };
-        if constexpr (kIssuesAhead) begin_stage();
+        if constexpr (kAhead) begin_stage();
         const auto step = [&](uint32_t k, int i) {
             StageScales scales;
             const uint32_t stage = cursor_.stage;
-            if constexpr (!kIssuesAhead) begin_stage();
+            if constexpr (!kAhead) begin_stage();
             for_each_product<kProducts>([&](auto product) {
                 if constexpr (product.value > 0) issue(accumulators_[0], product.value, current);
                 if constexpr (product.value == 0) {
@@ -178,20 +183,20 @@ class MathTile {
                 if constexpr (product.value == kProducts - 1) {
                     cursor_.advance();
                     current = operands();
-                    if (kIssuesAhead && k + i + 1 < num_k) cursor_.consumer_wait();
+                    if (kAhead && k + i + 1 < num_k) cursor_.consumer_wait();
                 }
                 retire<0, product.value, kProducts>(accumulators_[0], scales, stage);
             });
         };
         // The end of K leaves the loop: were it skipped over, the scales would be merged there, and spilled.
 #pragma unroll 1
-        for (uint32_t k = 0; kIssuesAhead || k < num_k; k += kUnroll)
+        for (uint32_t k = 0; kAhead || k < num_k; k += kUnroll)
 #pragma unroll
             for (int i = 0; i < kUnroll; ++i) {
-                if (!kIssuesAhead && k + i >= num_k) return;
+                if (!kAhead && k + i >= num_k) return;
                 step(k, i);
-                if (kIssuesAhead && k + i + 1 >= num_k) return;
-                if constexpr (kIssuesAhead) issue(accumulators_[0], 0, current);
+                if (kAhead && k + i + 1 >= num_k) return;
+                if constexpr (kAhead) issue(accumulators_[0], 0, current);
             }
     }
 

@@ -158,6 +158,7 @@ void m_grouped_bf16_gemm_masked(const MaskedBf16GemmCall& call) {
 }
 
 void pin_bf16_gemm(int device, const plan::Bf16GemmShape& shape, const Bf16GemmConfig& config) {
+    plan::check_called_k(shape.k, shape.groups);
     ready_kernels<Bf16Family>().pin(device, shape, config);
 }
 

@@ -32,6 +32,7 @@ ReadyFp8Gemm ready_fp8_gemm(int device, const plan::Fp8GemmShape& shape) {
 }
 
 void pin_fp8_gemm(int device, const plan::Fp8GemmShape& shape, const Fp8GemmConfig& config) {
+    plan::check_called_k(shape.k, shape.groups);
     ready_kernels<Fp8Family>().pin(device, shape, config);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "support/error.h"
 
@@ -72,10 +73,15 @@ int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) 
     if (is_product_per_group(groups.grouping)) return groups.count * ceil_div(m, rows);
     if (!is_cut_by_group(groups, rows)) return ceil_div(m, rows);
     const GroupRows group = group_rows(m, groups);
-    const int64_t step = groups.grouping == Grouping::kContiguous ? groups.alignment : 1;  // padding has tiles, too
+    if (groups.grouping == Grouping::kContiguous) {
+        // All rows have tiles, padding, too; only how they are shared out is not known. A group ends anywhere in its last tile
+        // that a block of the alignment does, at one of `places`.
+        const int64_t places = rows / std::gcd(std::min(groups.alignment, align_up<int64_t>(m, kWgmmaM)), rows);
+        return ceil_div(m, rows) + ceil_div((group.count - 1) * (places - 1), 2 * places);
+    }
     int64_t tiles = 0;
     for (const int percent : kScatter)
-        tiles += ceil_div(std::min(align_up(ceil_div<int64_t>(group.rows * percent, 100), step), m), rows);
+        tiles += ceil_div(std::min(ceil_div<int64_t>(group.rows * percent, 100), m), rows);
     return ceil_div<int64_t>(tiles * group.count, std::size(kScatter));
 }
 
@@ -94,6 +100,12 @@ void check_groups(const GroupShape& groups) {
     const bool aligned = groups.grouping == Grouping::kContiguous || groups.grouping == Grouping::kPsum;
     DG_CHECK(!aligned || groups.alignment > 0, "alignment: expected a positive number of rows, got {}",
              groups.alignment);
+}
+
+void check_called_k(int64_t k, const GroupShape& groups) {
+    if (groups.grouping != Grouping::kKGrouped) return;
+    DG_CHECK(k == planning_k(k, 1), "k: calls grouped along K whose mean is {} are planned with {}, got {}: pass what k_grouped_planning_k returns",
+             k, planning_k(k, 1), k);
 }
 
 bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m) {

@@ -40,6 +40,9 @@ int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
 // Throws Error for groups that planning cannot make sense of.
 void check_groups(const GroupShape& groups);
 
+// Throws Error where no call is planned with `k`: of kKGrouped, whose calls are planned with a K that stands for theirs.
+void check_called_k(int64_t k, const GroupShape& groups);
+
 // Whether tiles of `block_m` rows, `cluster_m` of them in a cluster, may hold rows of two groups.
 bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m);
 

@@ -67,3 +67,11 @@ def test_wide_bf16_tiles_that_spill_are_refused():
     wide = {**next(plan["config"] for plan in plans if plan["config"]["block_m"] == 64), "block_n": 256, "num_stages": 2}
     with pytest.raises(RuntimeError, match="registers: 256 columns and the walk over groups of K spill, at most 192 do not"):
         _C.plan_bf16_gemm(4096, 8192, 1024, **options, config=wide)
+
+
+@pytest.mark.parametrize("plan, pin, options", [(_C.plan_fp8_gemm, _C.pin_fp8_gemm_config, FP8), (_C.plan_bf16_gemm, _C.pin_bf16_gemm_config, BF16)])
+def test_a_pin_that_no_call_would_find_is_refused(plan, pin, options):
+    """Calls are planned with a K that stands for theirs; a config pinned to another K would never run."""
+    config = plan(4096, 2048, 3072, num_groups=16, **options)["config"]
+    with pytest.raises(DeepGemmError, match="k: calls grouped along K whose mean is 2144 are planned with 3072, got 2144"):
+        pin(4096, 2048, 2144, 0, num_groups=16, config=config, **options)

@@ -106,7 +106,7 @@ def scenario_clusters_per_row_scales_and_wide_tiles():
     cases = (  # case, CTAs of a cluster, columns of a tile at least
         (masked((3, 0), 128, 3072, 1024, expected_m=128, recipe=PER_ROW), 2, 48),
         (contiguous(2, ((0, 128),), 2048, 1024), 2, 32),
-        (contiguous(2, ((0, 2048), (1, 2048)), 4096, 512), 1, 128),
+        (contiguous(2, ((0, 1024), (1, 1024)), 4096, 1024), 1, 128),
     )
     for case, cluster_n, columns in cases:
         host, call = on_device(case)

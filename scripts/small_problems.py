@@ -43,6 +43,26 @@ def dense_in_tiles(block_m: int, block_n: int, accumulators: int, per_row: bool 
     dense(m, n, k, out, per_row=per_row)
 
 
+def contiguous(blocks: int, n: int, k: int) -> None:
+    """Three groups in runs of unlike lengths, in tiles taller than a block of the alignment, the last block ragged."""
+    alignment = deep_gemm.get_mk_alignment_for_contiguous_layout()
+    m = blocks * alignment - 5
+    layout = (torch.arange(m, device=DEVICE) // alignment // 3 % 3).to(torch.int32)
+    options = {"grouping": "contiguous", "num_groups": 3, "alignment": alignment, "d_dtype": "bf16"}
+    choice = _C.explain_fp8_gemm(m, n, k, **options)
+    config = next(p["config"] for p in (choice["best"], *choice["runners_up"]) if p["config"]["block_m"] == 192)
+    if DEVICE == "cuda":
+        _C.pin_fp8_gemm_config(m, n, k, torch.cuda.current_device(), config=config, **options)
+    x, y = torch.randn(m, k, device=DEVICE), torch.randn(3, n, k, device=DEVICE)
+    b8 = [deep_gemm.per_block_cast_to_fp8(y[g], use_ue8m0=False) for g in range(3)]
+    b = tuple(torch.stack(part) for part in zip(*b8))
+    d = torch.full((m, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
+    deep_gemm.m_grouped_fp8_gemm_nt_contiguous(deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False), b, d, layout)
+    for g in range(3):
+        rows = layout == g
+        assert calc_diff(d[rows], x[rows].double() @ y[g].double().T) < 1e-3, g
+
+
 def masked(groups: int, m: int, n: int, k: int) -> None:
     """One masked grouped GEMM against FP64, counts from none to all."""
     x, y = torch.randn(groups, m, k, device=DEVICE), torch.randn(groups, n, k, device=DEVICE)
@@ -128,6 +148,7 @@ def main() -> None:
         dense_in_tiles(block_m, block_n, accumulators)
     for cluster_n in (1, 2):
         dense_in_tiles(256, 128, 1, per_row=True, cluster_n=cluster_n)
+    contiguous(35, 136, 256)
     masked(4, 96, 136, 256)
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)

@@ -66,10 +66,11 @@ bool is_tallest(const Fp8GemmConfig& c) {
     return c.block_m == 256;
 }
 
-// More of a load's latency for another CTA. The tallest tiles under a factor a row take so long for a product that it does not count.
+// More of a load's latency for another CTA: less where products are long. The tallest tiles under a factor a row take so long for one
+// that it does not count.
 double cluster_latency(const CostConstants& cost, const Fp8GemmConfig& c) {
-    constexpr int kTall = 192 * 128;
-    if (!is_tallest(c)) return c.block_m * c.block_n < kTall ? cost.cluster_latency : cost.tall_cluster_latency;
+    if (c.block_m < 192 || c.block_n < 128) return cost.cluster_latency;
+    if (!is_tallest(c)) return cost.tall_cluster_latency;
     return c.sfb_granularity == ScaleGranularity::kPerRow ? 0 : cost.tallest_cluster_latency;
 }
 

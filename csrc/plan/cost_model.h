@@ -30,7 +30,8 @@ struct CostConstants {
     double chain_two;    // the same with the next block already issued
     double tma_latency;  // from a freed stage to its data, which the other stages must cover
     double cluster_latency;      // more per other CTA that frees the stage, and fills it
-    double tall_cluster_latency, tallest_cluster_latency;  // the same of 192x128 and 256 rows: products are long, and half of A's traffic is worth more
+    double tall_cluster_latency;     // the same of 192x128: products are long, and half of A's traffic is worth more
+    double tallest_cluster_latency;  // and of 256x128
     double tile_fixed;           // per tile: schedule step, drained products, store hand-over
     double epilogue_per_column;  // per column and 64 rows of a warpgroup: convert, stage
     double store_wait;           // per box that must wait until an earlier one has been read

@@ -89,6 +89,10 @@ int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     const int64_t tiles = ceil_div(m, rows);
     if (has_output_per_group(groups.grouping)) return groups.count * tiles;
     if (!is_cut_by_group(groups, rows)) return tiles;
+    if (groups.grouping == Grouping::kContiguous) {  // each block may begin a run
+        const int64_t alignment = std::min(groups.alignment, m);
+        return ceil_div(m, alignment) * ceil_div(alignment, rows);
+    }
     // Each group but one may add a part of a tile.
     return tiles + std::min(groups.count, ceil_div(m, groups.alignment)) - 1;
 }
@@ -104,8 +108,9 @@ void check_groups(const GroupShape& groups) {
 
 void check_called_k(int64_t k, const GroupShape& groups) {
     if (groups.grouping != Grouping::kKGrouped) return;
-    DG_CHECK(k == planning_k(k, 1), "k: calls grouped along K whose mean is {} are planned with {}, got {}: pass what k_grouped_planning_k returns",
-             k, planning_k(k, 1), k);
+    DG_CHECK(k == planning_k(k, 1),
+             "k: calls grouped along K whose mean is {} are planned with {}, got {}: pass what k_grouped_planning_k returns", k,
+             planning_k(k, 1), k);
 }
 
 bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m) {

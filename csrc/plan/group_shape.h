@@ -43,7 +43,7 @@ void check_groups(const GroupShape& groups);
 // Throws Error where no call is planned with `k`: of kKGrouped, whose calls are planned with a K that stands for theirs.
 void check_called_k(int64_t k, const GroupShape& groups);
 
-// Whether tiles of `block_m` rows, `cluster_m` of them in a cluster, may hold rows of two groups.
+// Whether tiles of `block_m` rows, counted from row 0, or clusters of `cluster_m` of them, may hold rows of two groups.
 bool straddles_groups(const GroupShape& groups, int block_m, int cluster_m);
 
 // " masked groups=8 expected_m=64", or nothing for a dense problem.

@@ -17,7 +17,7 @@ struct Settings {
     bool ptxas_verbose = false;  // DG_JIT_PTXAS_VERBOSE: print registers, spills
     bool ptxas_check = false;    // DG_JIT_PTXAS_CHECK: refuse kernels with spills or local memory
     bool with_lineinfo = false;  // DG_JIT_WITH_LINEINFO
-    bool for_racecheck = false;  // DG_JIT_FOR_RACECHECK
+    bool for_racecheck = false;  // DG_JIT_FOR_RACECHECK: kernels whose order racecheck can follow
     bool print_compiler_command = false;  // DG_JIT_PRINT_COMPILER_COMMAND
     bool print_load_time = false;         // DG_JIT_PRINT_LOAD_TIME
     bool print_configs = false;           // DG_PRINT_CONFIGS

@@ -164,6 +164,22 @@ def last_launch() -> dict:
     return json.loads(library.dg_emulator_statistics())
 
 
+def tall_contiguous_tiles_of_groups_that_are_none() -> None:
+    """No number of a group that does not exist ends the walk over blocks: the last rows, too, are written, as zeros."""
+    case = contiguous(2, ((0, 128), (1, 64), (1, 64)), 128, 128, alignment=64)
+    shape = {"grouping": "contiguous", "num_groups": case.groups, "alignment": 64}
+    choice = _C.explain_fp8_gemm(256, case.n, case.k, **shape)
+    for height in (64, 192, 256):
+        config = next(p["config"] for p in (choice["best"], *choice["runners_up"]) if p["config"]["block_m"] == height and p["cluster"] == 1)
+        _C.pin_fp8_gemm_config(256, case.n, case.k, 0, config=config, **shape)
+        for lie, rows in ((-2, slice(128, 256)), (-5, slice(0, 256)), (2, slice(192, 256)), (-(2**31), slice(64, 192))):
+            problem, want = make_grouped(case), make_grouped(case)
+            problem.layout[rows], want.layout[rows] = lie, -1
+            assert torch.equal(bits(problem.run()), bits(want.run())), (height, lie)
+            assert not problem.d[rows].any(), (height, lie)
+        _C.forget_fp8_gemm_plans()
+
+
 def tall_contiguous_tiles_of_many_blocks() -> None:
     """More blocks than a warp has lanes, runs that fill some lanes' shares and begin or end inside others': no tile is missed or made twice."""
     runs = ((3, 1), (0, 30), (2, 2), (0, 1), (3, 7), (1, 11), (4, 1), (0, 4), (2, 16), (1, 3))  # group, blocks of 64 rows
@@ -246,7 +262,7 @@ SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES
 for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
     ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
-    tall_contiguous_tiles_start_with_groups, tall_contiguous_tiles_of_many_blocks, waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
+    tall_contiguous_tiles_start_with_groups, tall_contiguous_tiles_of_many_blocks, tall_contiguous_tiles_of_groups_that_are_none, waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

@@ -78,9 +78,11 @@ def test_the_grid_holds_the_most_work_there_can_be(shape):
         matrices = 32 if options is MASKED else 1
         for plan in every_plan(*shape, **options):
             c = plan["config"]
-            begins_with_groups = options is PSUM or (options is CONTIGUOUS and 128 % c["block_m"] != 0)
-            parts = min(8, math.ceil(m / 128)) - 1 if begins_with_groups else 0
-            tiles = (matrices * math.ceil(m / c["block_m"]) + parts) * math.ceil(n / c["block_n"] / c["cluster_n"])
+            rows, blocks = c["block_m"], math.ceil(m / 128)
+            tiles_m = matrices * math.ceil(m / rows) + (min(8, blocks) - 1 if options is PSUM else 0)
+            if options is CONTIGUOUS and 128 % rows != 0:
+                tiles_m = blocks * math.ceil(min(m, 128) / rows)
+            tiles = tiles_m * math.ceil(n / c["block_n"] / c["cluster_n"])
             assert plan["grid"] == plan["cluster"] * min(tiles, RESIDENT[plan["cluster"]])
 
 

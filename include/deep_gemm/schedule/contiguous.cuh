@@ -1,6 +1,6 @@
 // Contiguous grouping: the tiles of one M x N matrix, each with the group of its rows. Groups start at aligned rows, where real
 // rows come first, so a block of the alignment belongs to one group: that of its first row. Blocks of one group that follow one
-// another are a run, and tiles are counted from the start of a run. No tile has rows of two, and the CTAs share out all of them.
+// another are a run, and tiles are counted from the start of a run. No tile has rows of two runs, and the CTAs share out all of them.
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -24,6 +24,7 @@ class ContiguousSchedule {
         raster_.m_tiles = divides_blocks() ? ceil_div<uint32_t>(m, kBlockM) : count_tiles();
     }
 
+    // The next tile of this CTA; false when there is none. All CTAs of a cluster get the same answer.
     DG_DEVICE bool next(Tile& tile) {
         if (index_ >= raster_.size()) return false;
         const TileCoord at = raster_.tile(index_);
@@ -38,7 +39,7 @@ class ContiguousSchedule {
 
   private:
     static constexpr uint32_t kAllLanes = 0xffffffff;
-    static constexpr int32_t kPastTheEnd = -2;  // no group, and not the none of padding either
+    static constexpr int32_t kPastTheEnd = -2;  // what group_of returns for no row
 
     // Then tiles counted from row 0 are those of runs, too.
     DG_DEVICE bool divides_blocks() const { return groups_.alignment % kBlockM == 0; }
@@ -49,7 +50,7 @@ class ContiguousSchedule {
     // A group that does not exist is none: no layout makes the kernel leave its buffers.
     DG_DEVICE int32_t group_of(uint32_t row) const {
         const int32_t group = groups_.layout[row];
-        return group < static_cast<int32_t>(groups_.count) ? group : -1;
+        return static_cast<uint32_t>(group) < static_cast<uint32_t>(groups_.count) ? group : -1;
     }
     DG_DEVICE int32_t group_of_block(uint32_t block) const {
         return block < blocks() ? group_of(block * groups_.alignment) : kPastTheEnd;
@@ -83,9 +84,9 @@ class ContiguousSchedule {
             const uint32_t below = __shfl_up_sync(kAllLanes, started, distance);
             if (lane >= distance) started = max_of(started, below);
         }
-        run_ = __shfl_up_sync(kAllLanes, started, 1);
-        if (lane == 0) run_ = 0;
-        if (first_end > 0) tiles += tiles_of(run_, first_end);
+        run_start_ = __shfl_up_sync(kAllLanes, started, 1);
+        if (lane == 0) run_start_ = 0;
+        if (first_end > 0) tiles += tiles_of(run_start_, first_end);
         tiles_end_ = tiles;
 #pragma unroll
         for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -107,8 +108,8 @@ class ContiguousSchedule {
         const uint32_t lane = __ffs(__ballot_sync(kAllLanes, index < tiles_end_)) - 1;
         const uint32_t passed = __shfl_sync(kAllLanes, tiles_end_, max_of(lane, 1u) - 1);
         if (lane > 0) index -= passed;
-        uint32_t start = __shfl_sync(kAllLanes, run_, lane);
-        for (uint32_t base = lane * share();; base += 32) {
+        uint32_t start = __shfl_sync(kAllLanes, run_start_, lane);
+        for (uint32_t base = lane * share(); base < blocks(); base += 32) {
             const uint32_t block = base + ptx::lane_id();
             uint32_t ends = __ballot_sync(kAllLanes, group_of_block(block) != group_of_block(block + 1));
             for (; ends != 0; ends &= ends - 1) {
@@ -118,6 +119,7 @@ class ContiguousSchedule {
                 start = end;
             }
         }
+        place(tile, 0, m_, 0);  // not reached, unless the layout is written to meanwhile
     }
 
     const GroupArgs& groups_;
@@ -125,8 +127,9 @@ class ContiguousSchedule {
     BandRaster raster_;
     uint32_t index_;
     uint32_t rank_n_;
-    // Of this lane's share of the blocks: the tiles of runs that end in it or before it, and the run that it begins in.
-    uint32_t tiles_end_, run_;
+    // Of this lane's share of the blocks: the tiles of runs that end in it or before it, and the block where the run starts that
+    // it begins in.
+    uint32_t tiles_end_, run_start_;
 };
 
 }  // namespace deep_gemm

@@ -53,7 +53,8 @@ struct PipelineCursor {
     }
 };
 
-// One consumer warp gives a stage back: to its own CTA, or to every CTA whose multicast writes into it.
+// One consumer warp gives a stage back: to its own CTA, or to every CTA whose multicast writes into it. Loads of its lanes from the stage
+// are behind a __syncwarp, for one arrives for all.
 template <int kClusterSize, int kStages>
 DG_DEVICE void consumer_release(const PipelineBarriers<kStages>& barriers, uint32_t stage, uint32_t lane) {
     if constexpr (kClusterSize == 1) {

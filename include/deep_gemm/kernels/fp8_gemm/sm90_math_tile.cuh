@@ -133,7 +133,7 @@ class MathTile {
                                                                    : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
     static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
     // Whether the first product of a stage is issued where the stage before ends, so that the jump back to the loop's head lies
-    // under a product. With one wave it gains nothing; loops of fewer waves than there are would spill.
+    // under a product. With one wave, or SFB per row, it gains nothing; loops of fewer waves than there are would spill.
     static constexpr bool issues_ahead(int products) {
         return Context::kWaves > 1 && products == Context::kWaves && !Context::kSfbPerRow;
     }

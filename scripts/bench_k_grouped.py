@@ -139,7 +139,10 @@ def main() -> int:
         rows.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)
         torch.cuda.empty_cache()
-    report = json.dumps({**bench.environment(arguments.shapes, "none"), "rows": rows}, indent=2) + "\n"
+    head = bench.environment(arguments.shapes, "none")
+    if arguments.dtype:
+        head["title"] += f", {arguments.dtype.upper()}"
+    report = json.dumps({**head, "rows": rows}, indent=2) + "\n"
     if arguments.out:
         arguments.out.write_text(report)
     else:

@@ -6,6 +6,7 @@
 #include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/address.cuh>
 #include <deep_gemm/schedule/raster.cuh>
+#include <deep_gemm/schedule/warp_scan.cuh>
 
 namespace deep_gemm {
 
@@ -78,21 +79,10 @@ class ContiguousSchedule {
             }
             group = following;
         }
-        uint32_t started = start;
-#pragma unroll
-        for (uint32_t distance = 1; distance < 32; distance *= 2) {
-            const uint32_t below = __shfl_up_sync(kAllLanes, started, distance);
-            if (lane >= distance) started = max_of(started, below);
-        }
-        run_start_ = __shfl_up_sync(kAllLanes, started, 1);
+        run_start_ = __shfl_up_sync(kAllLanes, inclusive_max(start), 1);
         if (lane == 0) run_start_ = 0;
         if (first_end > 0) tiles += tiles_of(run_start_, first_end);
-        tiles_end_ = tiles;
-#pragma unroll
-        for (uint32_t distance = 1; distance < 32; distance *= 2) {
-            const uint32_t below = __shfl_up_sync(kAllLanes, tiles_end_, distance);
-            if (lane >= distance) tiles_end_ += below;
-        }
+        tiles_end_ = inclusive_sum(tiles);
         return __shfl_sync(kAllLanes, tiles_end_, 31);
     }
 

@@ -7,6 +7,7 @@
 #include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/address.cuh>
 #include <deep_gemm/schedule/raster.cuh>
+#include <deep_gemm/schedule/warp_scan.cuh>
 
 namespace deep_gemm {
 
@@ -72,12 +73,7 @@ class GroupWalk {
         const uint32_t lane = ptx::lane_id();
         first_ = first;
         const GroupRows rows = first + lane < groups_.count ? Rows::of(groups_, first + lane, m_) : GroupRows{0, 0, 0};
-        tiles_end_ = ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM) * n_tiles_;
-#pragma unroll
-        for (uint32_t distance = 1; distance < 32; distance *= 2) {
-            const uint32_t below = __shfl_up_sync(kAllLanes, tiles_end_, distance);
-            if (lane >= distance) tiles_end_ += below;
-        }
+        tiles_end_ = inclusive_sum(ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM) * n_tiles_);
     }
 
     const GroupArgs& groups_;

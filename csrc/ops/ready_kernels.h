@@ -114,6 +114,10 @@ class ReadyKernels {
         return kernels_.back().kernel.get();
     }
 
+    static uint32_t cluster_tiles(int64_t extent, int64_t of_cluster) {
+        return static_cast<uint32_t>(ceil_div(extent, of_cluster));
+    }
+
     Ready make(const Key& key, const Plan& plan, const plan::ArchSpec& arch) {
         if (log::enabled(log::Topic::kPlan))
             log::line(log::Topic::kPlan, "{} {} on device {}: {}", Family::kName, describe(key.shape), key.device,
@@ -121,7 +125,8 @@ class ReadyKernels {
         Ready ready;
         ready.config = plan.config;
         ready.store = store_config(plan.config);
-        ready.raster = plan.raster;
+        ready.raster = raster_over(plan.raster, cluster_tiles(key.shape.m, plan.config.block_m * plan.config.cluster_m),
+                                   cluster_tiles(key.shape.n, plan.config.block_n * plan.config.cluster_n));
         ready.shape = {.grid = static_cast<uint32_t>(plan.grid),
                        .threads = static_cast<uint32_t>(plan.threads),
                        .cluster = static_cast<uint32_t>(plan.cluster),

@@ -1,6 +1,7 @@
 // Pieces of kernel arguments and configs that several kernels and the parts they are built from share.
 #pragma once
 
+#include <deep_gemm/base/divisor.h>
 #include <deep_gemm/base/math.h>
 #include <deep_gemm/base/types.h>
 
@@ -51,11 +52,27 @@ DG_HOST_DEVICE constexpr SliceArgs row_slices(Grouping grouping, uint32_t tile_r
     return {rows, ceil_div(tile_rows, rows)};
 }
 
+// What finding a tile's place divides by, in cluster tiles.
+struct RasterDivisors {
+    Divisor all;                // of the matrix
+    Divisor band;               // of a whole band
+    Divisor width, last_width;  // across a whole band, and across the last one
+};
+
 // The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
 struct RasterArgs {
     uint32_t group;
     bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
+    RasterDivisors divisors{};  // of a launch, and read where the host knows the matrix of tiles
 };
+
+// `raster` for a launch over so many cluster tiles.
+DG_HOST_DEVICE constexpr RasterArgs raster_over(RasterArgs raster, uint32_t m_tiles, uint32_t n_tiles) {
+    const uint32_t banded = raster.bands_along_n ? n_tiles : m_tiles, other = raster.bands_along_n ? m_tiles : n_tiles;
+    raster.divisors = {divisor_of(m_tiles * n_tiles), divisor_of(raster.group * other), divisor_of(raster.group),
+                       divisor_of((banded - 1) % raster.group + 1)};
+    return raster;
+}
 
 // Where each group of kKGrouped is a K-major matrix with a pitch of its own: group after group, [rows, K of the group] each.
 // The kernel makes their tensor maps itself, from one that lacks address, K and pitch.

@@ -59,12 +59,21 @@ struct HeldColumnFactors {
     DG_DEVICE float2 fetch(int column) const { return pair[column / 8]; }
 };
 
-// Held factors on their first use, for which they come from shared memory one by one.
+// Held factors on their first use, for which they come from shared memory: one half ahead, the other one by one.
 template <int kCount>
 struct ArrivingColumnFactors {
+    static constexpr int kAhead = kCount / 16 * 8;  // columns; all of them, or a quarter, is slower
     HeldColumnFactors<kCount>& held;
     StagedColumnFactors staged;
-    DG_DEVICE float2 fetch(int column) { return held.pair[column / 8] = staged.fetch(column); }
+
+    DG_DEVICE void fetch_ahead() {
+#pragma unroll
+        for (int column = 0; column < kAhead; column += 8) held.pair[column / 8] = staged.fetch(column);
+    }
+    DG_DEVICE float2 fetch(int column) {
+        if (column >= kAhead) held.pair[column / 8] = staged.fetch(column);
+        return held.fetch(column);
+    }
 };
 
 template <int kCount, typename Factors>

@@ -14,7 +14,7 @@ class BatchedSchedule : public DenseSchedule<kBlockM, kBlockN, kClusterM, kClust
         : Base(m, n, raster, cluster_rank), left_(groups.count) {}
 
     DG_DEVICE bool next(Tile& tile) {
-        const uint32_t passed = this->index_ / this->raster_.size();
+        const uint32_t passed = this->raster_.divisors.all.quotient(this->index_);
         if (passed >= left_) return false;
         this->index_ -= passed * this->raster_.size();
         batch_ += passed;

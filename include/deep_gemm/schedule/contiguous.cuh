@@ -19,10 +19,10 @@ class ContiguousSchedule {
                                  const GroupArgs& groups)
         : groups_(groups),
           m_(m),
-          raster_{0, ceil_div<uint32_t>(n, kBlockN * kClusterN), raster.group, raster.bands_along_n},
           index_(blockIdx.x / kClusterN),
           rank_n_(cluster_rank) {
-        raster_.m_tiles = divides_blocks() ? ceil_div<uint32_t>(m, kBlockM) : count_tiles();
+        const uint32_t m_tiles = divides_blocks() ? ceil_div<uint32_t>(m, kBlockM) : count_tiles();
+        raster_ = raster_on_device(raster, m_tiles, ceil_div<uint32_t>(n, kBlockN * kClusterN));
     }
 
     // The next tile of this CTA; false when there is none. All CTAs of a cluster get the same answer.
@@ -114,7 +114,7 @@ class ContiguousSchedule {
 
     const GroupArgs& groups_;
     const uint32_t m_;
-    BandRaster raster_;
+    BandRaster<DeviceRasterDivisors> raster_;
     uint32_t index_;
     uint32_t rank_n_;
     // Of this lane's share of the blocks: the tiles of runs that end in it or before it, and the block where the run starts that

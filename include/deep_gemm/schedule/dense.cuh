@@ -13,8 +13,7 @@ class DenseSchedule {
   public:
     DG_DEVICE DenseSchedule(uint32_t m, uint32_t n, const RasterArgs& raster, uint32_t cluster_rank)
         : m_(m),
-          raster_{ceil_div<uint32_t>(m, kBlockM * kClusterM), ceil_div<uint32_t>(n, kBlockN * kClusterN), raster.group,
-                  raster.bands_along_n},
+          raster_(raster_of_matrix<kBlockM * kClusterM, kBlockN * kClusterN>(raster, m, n)),
           index_(blockIdx.x / kClusterSize),
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM) {}
@@ -34,7 +33,7 @@ class DenseSchedule {
   protected:
     static constexpr uint32_t kClusterSize = kClusterM * kClusterN;
     uint32_t m_;
-    BandRaster raster_;
+    BandRaster<HostRasterDivisors> raster_;
     uint32_t index_;
     uint32_t rank_m_, rank_n_;
 };

@@ -64,7 +64,9 @@ class GroupWalk {
 
     DG_DEVICE TileCoord coord(uint32_t within, uint32_t m_tiles) const {
         if constexpr (Rows::kOrder == TileOrder::kBanded)
-            return BandRaster{m_tiles, n_tiles_, raster_.group, raster_.bands_along_n}.tile(within);
+            return raster_on_device(raster_, m_tiles, n_tiles_).tile(within);
+        else if (m_tiles == 1)  // a division takes as long as a small tile's loads
+            return {0, within};
         else
             return {within % m_tiles, within / m_tiles};
     }

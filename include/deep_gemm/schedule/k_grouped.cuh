@@ -23,14 +23,13 @@ class KGroupedSchedule {
         : groups_(groups),
           m_(extents.m),
           k_(extents.k),
-          raster_{ceil_div<uint32_t>(extents.m, kBlockM * kClusterM), ceil_div<uint32_t>(extents.n, kBlockN * kClusterN),
-                  raster.group, raster.bands_along_n},
+          raster_(raster_of_matrix<kBlockM * kClusterM, kBlockN * kClusterN>(raster, extents.m, extents.n)),
           index_(blockIdx.x / kClusterSize),
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM) {}
 
     DG_DEVICE bool next(Tile& tile) {
-        const uint32_t passed = index_ / raster_.size();
+        const uint32_t passed = raster_.divisors.all.quotient(index_);
         if (passed >= groups_.count - group_) return false;
         index_ -= passed * raster_.size();
         pass_groups(passed);
@@ -79,7 +78,7 @@ class KGroupedSchedule {
 
     const GroupArgs& groups_;
     const uint32_t m_, k_;
-    const BandRaster raster_;
+    const BandRaster<HostRasterDivisors> raster_;
     uint32_t index_;  // of the cluster's next tile, counted from the first of `group_`
     uint32_t group_ = 0;
     uint32_t k_idx_ = 0;  // where sizes are given: start of `group_`

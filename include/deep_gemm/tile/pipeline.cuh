@@ -23,13 +23,14 @@ struct PipelineBarriers {
     DG_DEVICE ptx::SmemAddr tile_full(uint32_t stage) const { return base + stage * 8; }
     DG_DEVICE ptx::SmemAddr tile_free(uint32_t stage) const { return base + (kStages + stage) * 8; }
 
-    // By one warp, before the barriers' first use by anyone else; a CTA or cluster barrier must follow.
-    // `consumers`: warps that give a stage back.
-    DG_DEVICE void init(uint32_t full_arrivals, uint32_t consumers, uint32_t lane) const {
-        static_assert(kStages <= 32);
-        if (lane < kStages) {
-            ptx::mbarrier_init(tile_full(lane), full_arrivals);
-            ptx::mbarrier_init(tile_free(lane), consumers * kReleasingLanes);
+    // By one thread, before the barriers' first use by anyone else; a CTA or cluster barrier must follow.
+    // `consumers`: warps that give a stage back. One thread: where each lane has a barrier of its own, the compiler makes a loop
+    // of it that takes 55 cycles a barrier.
+    DG_DEVICE void init(uint32_t full_arrivals, uint32_t consumers) const {
+#pragma unroll
+        for (int stage = 0; stage < kStages; ++stage) {
+            ptx::mbarrier_init(tile_full(stage), full_arrivals);
+            ptx::mbarrier_init(tile_free(stage), consumers * kReleasingLanes);
         }
         ptx::fence_mbarrier_init();
     }

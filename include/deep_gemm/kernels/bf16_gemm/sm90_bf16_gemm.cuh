@@ -185,8 +185,8 @@ DG_DEVICE void sm90_bf16_gemm(const Bf16GemmArgs& args) {
             if constexpr (stages_c(kConfig))
                 for (int i = 0; i < kConfig.num_math_warpgroups; ++i)
                     ptx::mbarrier_init(smem + Context::kSmem.c_barrier_offset + i * 8, 1);
+            ctx.barriers().init(1, Context::kMathWarps * Context::kClusterSize);
         }
-        ctx.barriers().init(1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();

@@ -180,8 +180,8 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
                 ptx::prefetch_tensor_map(args.b);
             }
             ptx::prefetch_tensor_map(args.d);
+            ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
         }
-        ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize, ctx.lane);
     }
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();

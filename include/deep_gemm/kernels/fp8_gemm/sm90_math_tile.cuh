@@ -200,8 +200,8 @@ class MathTile {
             }
     }
 
-    // One product at a time, and factors of columns in registers from the first wave's promotion on. They come during that: loads
-    // from shared memory are slow while products run, their own warp's above all.
+    // One product at a time, and factors of columns in registers from the first wave on: half of them come under its product, half
+    // during its promotion. Products leave loads from shared memory a quarter of its bandwidth.
     template <int kWavesInUse>
     DG_DEVICE void run_holding_factors(const Tile& tile) {
         HeldColumnFactors<kN> sfb;
@@ -216,6 +216,8 @@ class MathTile {
                 ptx::keep_order(ctx_.args.n);
                 const uint32_t lane = ptx::lane_id_read_here();
                 const auto sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * kWgmmaM);
+                ArrivingColumnFactors<kN> arriving{sfb, StagedColumnFactors(ctx_.sfb_stage(stage, 0), lane)};
+                if constexpr (kFirst) arriving.fetch_ahead();
                 if constexpr (kLast) cursor_.advance();
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0].k_block[0]);
@@ -224,7 +226,7 @@ class MathTile {
                     promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value[0], factors);
                 };
                 if constexpr (kFirst)
-                    promote(ArrivingColumnFactors<kN>{sfb, StagedColumnFactors(ctx_.sfb_stage(stage, 0), lane)});
+                    promote(arriving);
                 else
                     promote(sfb);
                 if (kLast && kFirst) release(stage);

@@ -89,12 +89,12 @@ int64_t integer(PyObject* object) {
     return value;
 }
 
-// The integers of any sequence; returns how many there are, of which at most kMaxRank are stored.
+// The integers of any sequence; returns how many there are, of which at most kMaxRank are stored. As a tuple of our own: an
+// integer's class may have code, which may change a list.
 int64_t integers(const py::object& object, std::array<int64_t, kMaxRank>& out) {
-    const py::object sequence = checked(PySequence_Fast(object.ptr(), "not a sequence"));
-    const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence.ptr());
-    for (Py_ssize_t i = 0; i < size && i < kMaxRank; ++i)
-        out[i] = integer(PySequence_Fast_GET_ITEM(sequence.ptr(), i));
+    const py::object sequence = checked(PySequence_Tuple(object.ptr()));
+    const Py_ssize_t size = PyTuple_GET_SIZE(sequence.ptr());
+    for (Py_ssize_t i = 0; i < size && i < kMaxRank; ++i) out[i] = integer(PyTuple_GET_ITEM(sequence.ptr(), i));
     return size;
 }
 

@@ -62,7 +62,7 @@ PyObject* fp8_einsum(PyObject*, PyObject* const* args, Py_ssize_t count) noexcep
         if (count != 6) throw py::type_error("expected 6 positional arguments");
         ops::Fp8EinsumCall call;
         call.expression = read_expression(args[0]);
-        read_operands(args + 1, call);
+        const OwnedOperands owned = read_operands(args + 1, call);
         read_c(args[3], args[4], call);
         const std::array recipes{args[5], Py_None, Py_None};
         read_recipes(recipes.data(), call);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "bindings/tensor_exchange.h"
 #include "support/error.h"
@@ -11,14 +12,8 @@ namespace py = pybind11;
 namespace deep_gemm::bindings {
 namespace {
 
-// An FP8/FP4 operand: its values and its scales. Owned: reading a tensor may run Python code, and that may
-// empty the list that came.
-struct OperandPair {
-    py::object values;
-    py::object scales;
-};
-
-OperandPair unpack_pair(PyObject* pair, const char* name) {
+// An FP8/FP4 operand: its values and its scales.
+std::array<py::object, 2> unpack_pair(PyObject* pair, const char* name) {
     const bool is_tuple = PyTuple_Check(pair);
     DG_CHECK(is_tuple || PyList_Check(pair), "{} must be a pair (tensor, scales), got {}", name,
              Py_TYPE(pair)->tp_name);
@@ -40,13 +35,12 @@ std::string repr(PyObject* object) {
 template <std::size_t kCount>
 bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& out) {
     if (object == Py_None) return false;
-    const bool is_tuple = PyTuple_Check(object);
-    bool readable =
-        (is_tuple || PyList_Check(object)) && PySequence_Size(object) == static_cast<Py_ssize_t>(kCount);
+    bool readable = (PyTuple_Check(object) || PyList_Check(object)) &&
+                    PySequence_Size(object) == static_cast<Py_ssize_t>(kCount);
     for (std::size_t i = 0; readable && i < kCount; ++i) {
         int overflow = 0;
-        const long value = PyLong_AsLongAndOverflow(
-            is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), &overflow);
+        const py::object item = item_of(object, static_cast<Py_ssize_t>(i));
+        const long value = item ? PyLong_AsLongAndOverflow(item.ptr(), &overflow) : -1;
         const bool failed = value == -1 && PyErr_Occurred() != nullptr;
         if (failed) PyErr_Clear();
         readable = !failed && overflow == 0 && value > 0 && static_cast<int>(value) == value;
@@ -70,14 +64,15 @@ void check_compiled_dims(PyObject* dims) {
     }
 }
 
-void read_operands(PyObject* const* args, ops::Fp8Operands& call) {
-    const OperandPair a = unpack_pair(args[0], "a");
-    const OperandPair b = unpack_pair(args[1], "b");
-    call.a = read_tensor(a.values.ptr(), "a");
-    call.sfa = read_tensor(a.scales.ptr(), "sfa (scales of a)");
-    call.b = read_tensor(b.values.ptr(), "b");
-    call.sfb = read_tensor(b.scales.ptr(), "sfb (scales of b)");
+OwnedOperands read_operands(PyObject* const* args, ops::Fp8Operands& call) {
+    auto [a, sfa] = unpack_pair(args[0], "a");
+    auto [b, sfb] = unpack_pair(args[1], "b");
+    call.a = read_tensor(a.ptr(), "a");
+    call.sfa = read_tensor(sfa.ptr(), "sfa (scales of a)");
+    call.b = read_tensor(b.ptr(), "b");
+    call.sfb = read_tensor(sfb.ptr(), "sfb (scales of b)");
     call.d = read_tensor(args[2], "d");
+    return {std::move(a), std::move(sfa), std::move(b), std::move(sfb)};
 }
 
 void read_recipes(PyObject* const* args, ops::Fp8Operands& call) {
@@ -98,6 +93,10 @@ void read_layout_options(PyObject* const* args, contract::ContiguousLayout& layo
     layout.ensure_zero_padding = read_flag(args[1]);
     if (args[2] != Py_None) layout.expected_m_for_psum_layout = read_integer(args[2], "expected_m_for_psum_layout");
     layout.alignment = read_integer(args[3], "alignment");
+}
+
+py::object item_of(PyObject* sequence, Py_ssize_t index) {
+    return py::reinterpret_steal<py::object>(PySequence_GetItem(sequence, index));
 }
 
 bool read_flag(PyObject* object) {

@@ -8,8 +8,20 @@
 
 namespace deep_gemm::bindings {
 
+// What pairs of tensor and scales held, alive until the call is over: code that runs while a tensor is read, or in another
+// thread while this one computes, may empty a list that came.
+struct OwnedOperands {
+    pybind11::object a, sfa, b, sfb;
+};
+
+// A call that keeps alive what it is of.
+template <typename Call>
+struct OwningCall : Call {
+    OwnedOperands owned;
+};
+
 // (a, b, d), a and b pairs of tensor and scales.
-void read_operands(PyObject* const* args, ops::Fp8Operands& call);
+[[nodiscard]] OwnedOperands read_operands(PyObject* const* args, ops::Fp8Operands& call);
 
 // (recipe, recipe_a, recipe_b): None or tuples of positive integers.
 void read_recipes(PyObject* const* args, ops::Fp8Operands& call);
@@ -22,6 +34,10 @@ void check_compiled_dims(PyObject* dims);
 
 // (use_psum_layout, ensure_zero_padding, expected_m_for_psum_layout, alignment), after grouped_layout.
 void read_layout_options(PyObject* const* args, contract::ContiguousLayout& layout);
+
+// An item of a list or tuple, owned; null, and a Python error, where a list has become too short. Reading an integer may run its
+// class's code, and that may empty the list.
+pybind11::object item_of(PyObject* sequence, Py_ssize_t index);
 
 // What Python takes for true.
 bool read_flag(PyObject* object);

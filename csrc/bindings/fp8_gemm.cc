@@ -29,11 +29,11 @@ constexpr Py_ssize_t kNumArguments = 9;
 
 // (a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast), all given.
 template <Layout kLayout>
-ops::Fp8GemmCall read_call(PyObject* const* args, Py_ssize_t count) {
+OwningCall<ops::Fp8GemmCall> read_call(PyObject* const* args, Py_ssize_t count) {
     if (count != kNumArguments) throw py::type_error("expected 9 positional arguments");
     PyObject *const d = args[2], *const c = args[3];
-    ops::Fp8GemmCall call;
-    read_operands(args, call);
+    OwningCall<ops::Fp8GemmCall> call;
+    call.owned = read_operands(args, call);
     if (c == d)
         call.c = call.d;
     else if (c != Py_None)

@@ -24,10 +24,10 @@ constexpr const char* kMaskedArguments =
 constexpr Py_ssize_t kNumMaskedArguments = 10;
 
 template <LayoutOfB kLayout>
-ops::ContiguousFp8GemmCall read_contiguous(PyObject* const* args, Py_ssize_t count) {
+OwningCall<ops::ContiguousFp8GemmCall> read_contiguous(PyObject* const* args, Py_ssize_t count) {
     if (count != kNumContiguousArguments) throw py::type_error("expected 13 positional arguments");
-    ops::ContiguousFp8GemmCall call;
-    read_operands(args, call);
+    OwningCall<ops::ContiguousFp8GemmCall> call;
+    call.owned = read_operands(args, call);
     call.grouped_layout = read_tensor(args[3], "grouped_layout");
     read_recipes(args + 4, call);
     read_options(args + 7, call);
@@ -40,10 +40,10 @@ ops::ContiguousFp8GemmCall read_contiguous(PyObject* const* args, Py_ssize_t cou
     return call;
 }
 
-ops::MaskedFp8GemmCall read_masked(PyObject* const* args, Py_ssize_t count) {
+OwningCall<ops::MaskedFp8GemmCall> read_masked(PyObject* const* args, Py_ssize_t count) {
     if (count != kNumMaskedArguments) throw py::type_error("expected 10 positional arguments");
-    ops::MaskedFp8GemmCall call;
-    read_operands(args, call);
+    OwningCall<ops::MaskedFp8GemmCall> call;
+    call.owned = read_operands(args, call);
     call.masked_m = read_tensor(args[3], "masked_m");
     call.expected_m = read_integer(args[4], "expected_m");
     read_recipes(args + 5, call);
@@ -55,7 +55,7 @@ ops::MaskedFp8GemmCall read_masked(PyObject* const* args, Py_ssize_t count) {
 template <LayoutOfB kLayout>
 PyObject* contiguous(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     return guarded([&] {
-        const ops::ContiguousFp8GemmCall call = read_contiguous<kLayout>(args, count);
+        const auto call = read_contiguous<kLayout>(args, count);
         constexpr bool kNt = kLayout == LayoutOfB::kKLast;
         validate(kNt ? "m_grouped_fp8_gemm_nt_contiguous" : "m_grouped_fp8_gemm_nn_contiguous", args, count);
         ops::m_grouped_fp8_gemm_contiguous(call);
@@ -65,7 +65,7 @@ PyObject* contiguous(PyObject*, PyObject* const* args, Py_ssize_t count) noexcep
 
 PyObject* masked(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     return guarded([&] {
-        const ops::MaskedFp8GemmCall call = read_masked(args, count);
+        const auto call = read_masked(args, count);
         validate("m_grouped_fp8_gemm_nt_masked", args, count);
         ops::m_grouped_fp8_gemm_masked(call);
         return py::none().release().ptr();

@@ -88,7 +88,7 @@ PyObject* fp8(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     return guarded([&] {
         if (count != kNumFp8Arguments) throw py::type_error("expected 10 positional arguments");
         ops::Fp8Operands operands;
-        read_operands(args, operands);
+        const OwnedOperands owned = read_operands(args, operands);
         PyObject* const recipes[] = {args[6], Py_None, Py_None};
         read_recipes(recipes, operands);
         ops::KGroupedGemmCall call;

@@ -16,12 +16,13 @@ namespace {
 constexpr Py_ssize_t kNumArguments = 7;
 
 HeadSplits read_head_splits(PyObject* object) {
-    const bool is_tuple = PyTuple_Check(object);
-    DG_CHECK((is_tuple || PyList_Check(object)) && PySequence_Size(object) == 3,
+    DG_CHECK((PyTuple_Check(object) || PyList_Check(object)) && PySequence_Size(object) == 3,
              "head_splits must be a tuple (left, mid, right) of integers, got {}",
              std::string(py::repr(py::reinterpret_borrow<py::object>(object))));
     const auto part = [&](Py_ssize_t i) {
-        return read_integer(is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), "head_splits");
+        const py::object item = item_of(object, i);
+        if (!item) throw py::error_already_set();
+        return read_integer(item.ptr(), "head_splits");
     };
     return {part(0), part(1), part(2)};
 }
@@ -31,7 +32,7 @@ PyObject* fp8_gemm_nt_skip_head_mid(PyObject*, PyObject* const* args, Py_ssize_t
     return guarded([&] {
         if (count != kNumArguments) throw py::type_error("expected 7 positional arguments");
         ops::SkipHeadMidCall call;
-        read_operands(args, call);
+        const OwnedOperands owned = read_operands(args, call);
         call.head_splits = read_head_splits(args[3]);
         const std::array recipes{args[4], Py_None, Py_None};
         read_recipes(recipes.data(), call);

@@ -201,25 +201,78 @@ def test_a_freed_storage_is_named():
     assert "storage was freed" in refusal(tensor)
 
 
-def test_a_pair_emptied_while_it_is_read():
-    """Reading a look-alike runs its code; what the pair held lives until the call ends."""
+def dense(a, b, d, late):
+    deep_gemm.fp8_gemm_nt(a, b, d, disable_ue8m0_cast=late)
+
+
+def contiguous(a, b, d, late):
+    ids = torch.zeros(d.shape[0], dtype=torch.int32)
+    deep_gemm.m_grouped_fp8_gemm_nt_contiguous(a, tuple(x[None] for x in b), d, ids, disable_ue8m0_cast=late)
+
+
+def without_heads_middle(a, b, d, late):
+    deep_gemm.fp8_gemm_nt_skip_head_mid(a, b, d, (8, 0, 8), disable_ue8m0_cast=late)
+
+
+@pytest.mark.parametrize("call", [dense, contiguous, without_heads_middle])
+def test_a_pair_emptied_while_it_is_read(call):
+    """Reading a look-alike runs its code, and so does a flag that is read after it; what the pair held lives until the call ends."""
     factors = [torch.ones(16, 1)]
     gone = weakref.ref(factors[0])
+    alive: list = []
+
+    def look():
+        gc.collect()
+        alive.append(gone() is not None)
 
     def emptied():
         pair.clear()
         factors.clear()
-        gc.collect()
-        alive.append(gone() is not None)
+        look()
         return [16, 128]
 
-    alive: list = []
+    class Late:
+        def __bool__(self):
+            look()
+            return False
+
     data = torch.zeros(16, 128).to(torch.float8_e4m3fn)
     changes = {name: property(lambda self, value=value: value) for name, value in vars(look_alike(data)).items()}
     pair = [type("Emptying", (), {**changes, "shape": property(lambda self: emptied())})(), factors[0]]
-    d = torch.ones(16, 16)
-    deep_gemm.fp8_gemm_nt(pair, (data, torch.ones(1, 1)), d)
-    assert alive == [True] and not d.any()
+    d = torch.ones(16, 16, dtype=torch.bfloat16 if call is contiguous else torch.float32)
+    call(pair, (data, torch.ones(1, 1)), d, Late())
+    assert alive and all(alive) and len(alive) > 1 and gone() is None
+    assert not d.any()
+
+
+class Clearing:
+    """An integer whose reading empties the list that holds it."""
+
+    def __init__(self, owner, value):
+        self.owner, self.value = owner, value
+
+    def __index__(self):
+        self.owner.clear()
+        return self.value
+
+    __int__ = __index__
+
+
+def test_lists_of_integers_may_empty_themselves():
+    data, d = torch.zeros(16, 128).to(torch.float8_e4m3fn), torch.ones(16, 16)
+    a, b = (data, torch.ones(16, 1)), (data, torch.ones(1, 1))
+    recipe: list = []
+    recipe += [Clearing(recipe, 1), 128, 128]
+    with pytest.raises(DeepGemmError, match="recipe must be None or a tuple of 3 positive integers"):
+        deep_gemm.fp8_gemm_nt(a, b, d, recipe=recipe)
+    splits: list = []
+    splits += [Clearing(splits, 8), 0, 8]
+    with pytest.raises((IndexError, DeepGemmError)):
+        deep_gemm.fp8_gemm_nt_skip_head_mid(a, b, d, splits)
+    shape: list = []
+    shape += [Clearing(shape, 16), 128]
+    assert _C.describe_tensor(look_alike(data, shape=shape))["shape"] == (16, 128)
+    assert bool((d == 1).all())
 
 
 def test_an_interrupt_is_not_swallowed():

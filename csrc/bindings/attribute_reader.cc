@@ -89,10 +89,10 @@ int64_t integer(PyObject* object) {
     return value;
 }
 
-// The integers of any sequence; returns how many there are, of which at most kMaxRank are stored. As a tuple of our own: an
-// integer's class may have code, which may change a list.
+// The integers of any sequence; returns how many there are, of which at most kMaxRank are stored.
 int64_t integers(const py::object& object, std::array<int64_t, kMaxRank>& out) {
-    const py::object sequence = checked(PySequence_Tuple(object.ptr()));
+    py::object sequence = own_tuple(object.ptr());
+    if (!sequence) sequence = checked(PySequence_Tuple(object.ptr()));
     const Py_ssize_t size = PyTuple_GET_SIZE(sequence.ptr());
     for (Py_ssize_t i = 0; i < size && i < kMaxRank; ++i) out[i] = integer(PyTuple_GET_ITEM(sequence.ptr(), i));
     return size;
@@ -230,6 +230,18 @@ void* stream_by_attributes(PyObject* tensor, int device) {
 void forget_error() {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
     PyErr_Clear();
+}
+
+py::object own_tuple(PyObject* object) {
+    PyObject* items = nullptr;
+    if (PyTuple_Check(object))
+        items = PyTuple_GetSlice(object, 0, PyTuple_GET_SIZE(object));
+    else if (PyList_Check(object))
+        items = PyList_AsTuple(object);
+    else
+        return {};
+    if (items == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(items);
 }
 
 void check_has_memory(const TensorView& view, PyObject* object, const char* name) {

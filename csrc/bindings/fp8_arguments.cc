@@ -35,14 +35,14 @@ std::string repr(PyObject* object) {
 template <std::size_t kCount>
 bool read_recipe(PyObject* object, const char* name, std::array<int, kCount>& out) {
     if (object == Py_None) return false;
-    bool readable = (PyTuple_Check(object) || PyList_Check(object)) &&
-                    PySequence_Size(object) == static_cast<Py_ssize_t>(kCount);
+    const py::object items = own_tuple(object);
+    bool readable = items && PyTuple_GET_SIZE(items.ptr()) == static_cast<Py_ssize_t>(kCount);
     for (std::size_t i = 0; readable && i < kCount; ++i) {
         int overflow = 0;
-        const py::object item = item_of(object, static_cast<Py_ssize_t>(i));
-        const long value = item ? PyLong_AsLongAndOverflow(item.ptr(), &overflow) : -1;
+        const long value =
+            PyLong_AsLongAndOverflow(PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)), &overflow);
         const bool failed = value == -1 && PyErr_Occurred() != nullptr;
-        if (failed) PyErr_Clear();
+        if (failed) forget_error();
         readable = !failed && overflow == 0 && value > 0 && static_cast<int>(value) == value;
         out[i] = static_cast<int>(value);
     }
@@ -95,10 +95,6 @@ void read_layout_options(PyObject* const* args, contract::ContiguousLayout& layo
     layout.alignment = read_integer(args[3], "alignment");
 }
 
-py::object item_of(PyObject* sequence, Py_ssize_t index) {
-    return py::reinterpret_steal<py::object>(PySequence_GetItem(sequence, index));
-}
-
 bool read_flag(PyObject* object) {
     const int value = PyObject_IsTrue(object);
     if (value < 0) throw py::error_already_set();
@@ -110,7 +106,7 @@ int64_t read_integer(PyObject* object, const char* name) {
     const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(object));
     int overflow = 0;
     const long long value = number ? PyLong_AsLongLongAndOverflow(number.ptr(), &overflow) : -1;
-    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (PyErr_Occurred() != nullptr) forget_error();
     DG_CHECK(number && overflow == 0, "{} must be an integer, got {}", name, repr(object));
     return value;
 }

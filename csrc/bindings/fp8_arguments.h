@@ -35,10 +35,6 @@ void check_compiled_dims(PyObject* dims);
 // (use_psum_layout, ensure_zero_padding, expected_m_for_psum_layout, alignment), after grouped_layout.
 void read_layout_options(PyObject* const* args, contract::ContiguousLayout& layout);
 
-// An item of a list or tuple, owned; null, and a Python error, where a list has become too short. Reading an integer may run its
-// class's code, and that may empty the list.
-pybind11::object item_of(PyObject* sequence, Py_ssize_t index);
-
 // What Python takes for true.
 bool read_flag(PyObject* object);
 

@@ -8,6 +8,7 @@
 #include "bindings/guard.h"
 #include "bindings/tensor_exchange.h"
 #include "bindings/validation.h"
+#include "support/describe.h"
 #include "support/error.h"
 
 namespace py = pybind11;
@@ -25,16 +26,11 @@ constexpr Py_ssize_t kNumBf16Arguments = 9;
 // None, or each group's K.
 std::optional<std::vector<int64_t>> read_sizes(PyObject* object) {
     if (object == Py_None) return std::nullopt;
-    const bool is_tuple = PyTuple_Check(object);
-    DG_CHECK(is_tuple || PyList_Check(object), "ks_cpu must be None or a list of integers, got {}",
-             Py_TYPE(object)->tp_name);
-    const Py_ssize_t count = PySequence_Size(object);
-    std::vector<int64_t> sizes(static_cast<std::size_t>(count));
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        const auto item = py::reinterpret_steal<py::object>(PySequence_GetItem(object, i));
-        if (!item) throw py::error_already_set();
-        sizes[static_cast<std::size_t>(i)] = read_integer(item.ptr(), "ks_cpu");
-    }
+    const py::object items = own_tuple(object);
+    DG_CHECK(items, "ks_cpu must be None or a list of integers, got {}", Py_TYPE(object)->tp_name);
+    std::vector<int64_t> sizes;
+    for (const py::handle item : py::reinterpret_borrow<py::tuple>(items))
+        sizes.push_back(read_integer(item.ptr(), "ks_cpu"));
     return sizes;
 }
 
@@ -59,7 +55,7 @@ void read_ending(PyObject* const* args, ops::KGroupedGemmCall& call) {
 // current stream is done.
 class Room {
   public:
-    explicit Room(PyObject* d) : d_(d) {}
+    Room(PyObject* d, const Device& device) : d_(d), device_(device) {}
     void* take(std::size_t bytes) {
         constexpr std::size_t kElement = sizeof(float);  // of d
         const auto elements = static_cast<Py_ssize_t>((bytes + kElement - 1) / kElement);
@@ -69,17 +65,25 @@ class Room {
                  "of PyTorch",
                  Py_TYPE(d_)->tp_name);
         buffer_ = py::reinterpret_borrow<py::object>(d_).attr("new_empty")(py::make_tuple(elements));
-        return read_tensor(buffer_.ptr(), "workspace").data;
+        const TensorView room = read_tensor(buffer_.ptr(), "workspace");
+        const bool is_enough = room.rank == 1 && (room.shape[0] <= 1 || room.stride[0] == 1) &&
+                               static_cast<std::size_t>(room.numel() * element_bytes(room.dtype)) >= bytes;
+        DG_CHECK(is_enough && room.device == device_,
+                 "d: its new_empty({}) must give that many neighbouring elements of d's dtype on d's device, for the "
+                 "kernel's tensor maps; got {} on {}",
+                 elements, shape_text(room), device_text(room.device));
+        return room.data;
     }
 
   private:
     PyObject* d_;
+    Device device_;
     py::object buffer_;
 };
 
 void run(ops::KGroupedGemmCall& call, PyObject* d) {
     call.stream = stream_of(d, call.d);
-    Room room(d);
+    Room room(d, call.d.device);
     ops::k_grouped_gemm(call, [&](std::size_t bytes) { return room.take(bytes); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/plan_dictionaries.h"
+#include "bindings/tensor_exchange.h"
 #include "contract/skip_head_mid.h"
 #include "ops/fp8_gemm_kernels.h"
 #include "plan/config_text.h"
@@ -44,7 +45,9 @@ ScaleGranularity granularity_from(const py::handle& recipe) {
 // (left, mid, right) of D's heads, or None.
 int head_unit_from(const py::handle& splits) {
     if (splits.is_none()) return 0;
-    const auto [left, mid, right] = py::cast<std::array<int64_t, 3>>(splits);
+    const py::object items = own_tuple(splits.ptr());
+    if (!items) throw py::type_error("head_splits must be None or a tuple (left, mid, right) of integers");
+    const auto [left, mid, right] = py::cast<std::array<int64_t, 3>>(items);
     contract::check_head_splits({left, mid, right});
     return head_unit_of(left, right);
 }

@@ -58,7 +58,9 @@ void visit_arch(Spec& arch, Visitor&& visit) {
 
 // Refuses the keys of `given` that `known` lacks.
 inline void refuse_unknown_keys(const char* what, const py::dict& given, const py::dict& known) {
-    for (const auto& [key, value] : given) {
+    // Of our own: a key's class may have code that changes the dictionary.
+    const auto keys = py::reinterpret_steal<py::list>(PyDict_Keys(given.ptr()));
+    for (const py::handle key : keys) {
         if (known.contains(key)) continue;
         throw_error(fmt::format("{}: unknown key {}; known: {}", what, std::string(py::repr(key)),
                                 std::string(py::str(py::str(", ").attr("join")(known)))));

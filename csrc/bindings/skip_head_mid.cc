@@ -16,14 +16,11 @@ namespace {
 constexpr Py_ssize_t kNumArguments = 7;
 
 HeadSplits read_head_splits(PyObject* object) {
-    DG_CHECK((PyTuple_Check(object) || PyList_Check(object)) && PySequence_Size(object) == 3,
+    const py::object items = own_tuple(object);
+    DG_CHECK(items && PyTuple_GET_SIZE(items.ptr()) == 3,
              "head_splits must be a tuple (left, mid, right) of integers, got {}",
              std::string(py::repr(py::reinterpret_borrow<py::object>(object))));
-    const auto part = [&](Py_ssize_t i) {
-        const py::object item = item_of(object, i);
-        if (!item) throw py::error_already_set();
-        return read_integer(item.ptr(), "head_splits");
-    };
+    const auto part = [&](Py_ssize_t i) { return read_integer(PyTuple_GET_ITEM(items.ptr(), i), "head_splits"); };
     return {part(0), part(1), part(2)};
 }
 

@@ -48,22 +48,35 @@ PyObject* find_is_neg(PyTypeObject* type) {
     return method;
 }
 
-TypeEntry remember(PyTypeObject* type) {
+// What a type offers to one reading. Owned: code that runs meanwhile may make the cache forget the type.
+struct Offer {
+    const DLPackExchangeAPI* api = nullptr;
+    py::object is_neg;
+};
+
+Offer offer_of(const TypeEntry& entry) {
+    return {entry.api, py::reinterpret_borrow<py::object>(entry.is_neg)};
+}
+
+// Looking at a type runs code of its metaclass, and what the cache drops may run some, too: the type is owned before the one, and
+// what is returned before the other.
+Offer remember(PyTypeObject* type) {
+    auto owned = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(type));
     const TypeEntry entry{type, find_exchange_api(type), find_is_neg(type)};
-    Py_INCREF(type);
+    owned.release();
+    Offer offer = offer_of(entry);
     const TypeEntry old = std::exchange(type_cache[next_victim], entry);
     next_victim = (next_victim + 1) % kTypeCacheSize;
     Py_XDECREF(reinterpret_cast<PyObject*>(old.type));
     Py_XDECREF(old.is_neg);
-    return entry;
+    return offer;
 }
 
-// Good while an object of the type is held.
-TypeEntry entry_of(PyTypeObject* type) {
+Offer offer_of_type(PyTypeObject* type) {
     if (attributes_only) [[unlikely]]
         return {};
     for (const TypeEntry& entry : type_cache)
-        if (entry.type == type) return entry;
+        if (entry.type == type) return offer_of(entry);
     return remember(type);
 }
 
@@ -140,9 +153,8 @@ bool may_be_negated(Dtype dtype) {
 }
 
 // The exchange API shows a tensor with a pending negation as if it had none.
-void refuse_negated(PyObject* object, PyObject* is_neg, const char* name) {
-    const py::object method = py::reinterpret_borrow<py::object>(is_neg);  // other types may come meanwhile
-    PyObject* negated = PyObject_CallOneArg(method.ptr(), object);
+void refuse_negated(PyObject* object, const py::object& is_neg, const char* name) {
+    PyObject* negated = PyObject_CallOneArg(is_neg.ptr(), object);
     if (negated == nullptr) return forget_error();
     const bool refused = negated == Py_True;
     Py_DECREF(negated);
@@ -153,18 +165,18 @@ void refuse_negated(PyObject* object, PyObject* is_neg, const char* name) {
 }  // namespace
 
 TensorView read_tensor(PyObject* object, const char* name) {
-    const TypeEntry entry = entry_of(Py_TYPE(object));
-    if (entry.api == nullptr) return read_by_attributes(object, name);
+    const Offer offer = offer_of_type(Py_TYPE(object));
+    if (offer.api == nullptr) return read_by_attributes(object, name);
     DLTensor tensor;
-    if (entry.api->dltensor_from_py_object_no_sync(object, &tensor) != 0) refuse_unreadable(object, name);
+    if (offer.api->dltensor_from_py_object_no_sync(object, &tensor) != 0) refuse_unreadable(object, name);
     const TensorView view = view_of(tensor, name);
     check_has_memory(view, object, name);
-    if (may_be_negated(view.dtype) && entry.is_neg != nullptr) refuse_negated(object, entry.is_neg, name);
+    if (may_be_negated(view.dtype) && offer.is_neg) refuse_negated(object, offer.is_neg, name);
     return view;
 }
 
 void* current_stream(PyObject* tensor, int device) {
-    const DLPackExchangeAPI* api = entry_of(Py_TYPE(tensor)).api;
+    const DLPackExchangeAPI* api = offer_of_type(Py_TYPE(tensor)).api;
     if (api == nullptr) return stream_by_attributes(tensor, device);
     void* stream = nullptr;
     if (api->current_work_stream(kDLCUDA, device, &stream) != 0) throw py::error_already_set();
@@ -189,7 +201,7 @@ py::dict describe_tensor(const py::object& tensor) {
     out["stride"] = py::tuple(stride);
     if (view.device.kind == Device::Kind::kCuda)
         out["stream"] = reinterpret_cast<uintptr_t>(current_stream(tensor.ptr(), view.device.index));
-    out["fast"] = entry_of(Py_TYPE(tensor.ptr())).api != nullptr;
+    out["fast"] = offer_of_type(Py_TYPE(tensor.ptr())).api != nullptr;
     return out;
 }
 

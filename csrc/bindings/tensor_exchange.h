@@ -28,4 +28,8 @@ void check_has_memory(const TensorView& view, PyObject* object, const char* name
 // Drops the pending Python error of an attempt that has an alternative; an interrupt or exit goes on.
 void forget_error();
 
+// The items of a list or tuple as a tuple of our own; null for anything else. Reading an integer may run its class's code, and that
+// may empty a list. What subclasses say of length and items is not asked: no code runs.
+pybind11::object own_tuple(PyObject* object);
+
 }  // namespace deep_gemm::bindings

@@ -263,16 +263,70 @@ def test_lists_of_integers_may_empty_themselves():
     a, b = (data, torch.ones(16, 1)), (data, torch.ones(1, 1))
     recipe: list = []
     recipe += [Clearing(recipe, 1), 128, 128]
-    with pytest.raises(DeepGemmError, match="recipe must be None or a tuple of 3 positive integers"):
-        deep_gemm.fp8_gemm_nt(a, b, d, recipe=recipe)
     splits: list = []
     splits += [Clearing(splits, 8), 0, 8]
-    with pytest.raises((IndexError, DeepGemmError)):
-        deep_gemm.fp8_gemm_nt_skip_head_mid(a, b, d, splits)
     shape: list = []
     shape += [Clearing(shape, 16), 128]
     assert _C.describe_tensor(look_alike(data, shape=shape))["shape"] == (16, 128)
+    deep_gemm.fp8_gemm_nt(a, b, d, recipe=recipe)
+    deep_gemm.fp8_gemm_nt_skip_head_mid(a, b, d, splits)
+    assert not recipe and not splits and not d.any()
+
+
+class Unsteady(list):
+    """A list that tells another length than it has, or none."""
+
+    length: object = 0
+
+    def __len__(self):
+        if self.length == 0:
+            raise RuntimeError("no length")
+        return self.length
+
+
+@pytest.mark.parametrize("length", [-1, 0, 2, 3 * 10**9, 2**62])
+def test_lists_of_unsteady_length(length, monkeypatch):
+    monkeypatch.setattr(Unsteady, "length", length)
+    data, d = torch.zeros(16, 128).to(torch.float8_e4m3fn), torch.ones(16, 16)
+    a, b = (data, torch.ones(16, 1)), (data, torch.ones(1, 1))
+    deep_gemm.fp8_gemm_nt(a, b, d, recipe=Unsteady([1, 128, 128]))
+    deep_gemm.fp8_gemm_nt_skip_head_mid(a, b, d, Unsteady([8, 0, 8]))
+    _C.plan_fp8_gemm(128, 128, 128, head_splits=Unsteady([64, 0, 64]))
+    assert _C.describe_tensor(look_alike(data, shape=Unsteady([16, 128])))["shape"] == (16, 128)
+    assert not d.any()
+
+
+def test_interrupts_in_integers_go_on():
+    data, d = torch.zeros(16, 128).to(torch.float8_e4m3fn), torch.ones(16, 16)
+    a, b = (data, torch.ones(16, 1)), (data, torch.ones(1, 1))
+
+    class Interrupted:
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        deep_gemm.fp8_gemm_nt(a, b, d, recipe=[Interrupted(), 128, 128])
+    with pytest.raises(KeyboardInterrupt):
+        deep_gemm.fp8_gemm_nt_skip_head_mid(a, b, d, [Interrupted(), 0, 8])
     assert bool((d == 1).all())
+
+
+def test_a_key_that_empties_its_dictionary():
+    class Key:
+        armed = False
+
+        def __hash__(self):
+            if self.armed:
+                options.clear()
+            return 7
+
+        def __repr__(self):
+            return "the key"
+
+    options = {Key(): 1}
+    Key.armed = True
+    with pytest.raises(DeepGemmError, match="unknown key the key"):
+        _C.plan_fp8_gemm(128, 128, 128, arch=options)
 
 
 def test_an_interrupt_is_not_swallowed():
@@ -289,6 +343,36 @@ def test_many_types_do_not_confuse_the_cache():
         for kind in kinds:
             tensor = torch.randn(2, 3).as_subclass(kind)
             assert seen(tensor) == expected(tensor)
+
+
+def test_a_type_forgotten_while_it_is_read():
+    """What the cache drops runs code that reads tensors of so many types that the one being read is dropped as well."""
+    armed = []
+
+    class Call:
+        def __call__(self, tensor):
+            return False
+
+        def __del__(self):
+            if armed:
+                armed.clear()
+                for tensor in others:
+                    seen(tensor)
+
+    class Fresh:
+        def __get__(self, instance, owner):
+            return Call()
+
+    def of_a_new_type(dtype, **members):
+        return torch.zeros(2, dtype=dtype).as_subclass(type("Kind", (torch.Tensor,), members))
+
+    others = [of_a_new_type(torch.int32) for _ in range(8)]
+    first, second = (of_a_new_type(torch.float32, is_neg=Fresh()) for _ in range(2))
+    seen(first)
+    for _ in range(7):
+        seen(of_a_new_type(torch.int32))
+    armed.append(True)
+    assert seen(second) == expected(second)
 
 
 def test_no_reference_is_kept():

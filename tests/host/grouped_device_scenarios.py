@@ -15,6 +15,7 @@ from device_scenarios import Delta
 from fp8_calls import LookAlike, cuda, stream_of  # noqa: F401 (the stream of look-alikes is asked of their module)
 from fp8_operands import ceil_div
 from grouped_cases import PER_ROW, contiguous, guarded_like, make_grouped, masked, psum, storage_of
+from k_grouped_cases import FP8_NT, KGroupedCase, make_k_grouped
 
 FIELDS = ("a", "sfa", "b", "sfb", "d", "layout")
 RAGGED = contiguous(3, ((0, 100), (2, 128), (-1, 128), (1, 7)), 264, 400, cut=20)
@@ -225,6 +226,38 @@ def scenario_a_refused_call_launches_nothing():
         else:
             raise AssertionError("accepted")
     assert (happened.launches, happened.loads, happened.fills, happened.copies) == (0, 0, 0, 0)
+
+
+class RoomGiver(GroupedLookAlike):
+    """D of a K-grouped call, whose `new_empty` gives what `room` makes of the number of elements."""
+
+    def __init__(self, tensor, device, room):
+        super().__init__(tensor, device)
+        self.new_empty = lambda shape: room(shape[0])
+
+
+def scenario_room_for_maps_is_as_large_as_asked():
+    """The kernel writes its tensor maps there: too little of it, or elsewhere, is refused before anything is launched."""
+    rooms = {
+        "all": lambda n: GroupedLookAlike(torch.empty(n), "cuda:0"),
+        "less": lambda n: GroupedLookAlike(torch.empty(n - 1), "cuda:0"),
+        "bytes": lambda n: GroupedLookAlike(torch.empty(n, dtype=torch.int8), "cuda:0"),
+        "apart": lambda n: GroupedLookAlike(torch.empty(2 * n)[::2], "cuda:0"),
+        "elsewhere": lambda n: GroupedLookAlike(torch.empty(n), "cuda:1"),
+    }
+    for name, room in rooms.items():
+        call = make_k_grouped(KGroupedCase(FP8_NT, 128, 136, (128, 256)))
+        call.a, call.b = (tuple(GroupedLookAlike(t, "cuda:0") for t in pair) for pair in (call.a, call.b))
+        call.layout = GroupedLookAlike(call.layout, "cuda:0")
+        call.d = RoomGiver(call.d, "cuda:0", room)
+        with Delta() as happened:
+            try:
+                call.run()
+            except RuntimeError as refusal:
+                assert name != "all" and "new_empty" in str(refusal), refusal
+            else:
+                assert name == "all", name
+        assert happened.launches == (name == "all")
 
 
 SCENARIOS = {name[len("scenario_") :]: f for name, f in list(globals().items()) if name.startswith("scenario_")}

@@ -14,15 +14,11 @@ namespace {
 
 // An FP8/FP4 operand: its values and its scales.
 std::array<py::object, 2> unpack_pair(PyObject* pair, const char* name) {
-    const bool is_tuple = PyTuple_Check(pair);
-    DG_CHECK(is_tuple || PyList_Check(pair), "{} must be a pair (tensor, scales), got {}", name,
-             Py_TYPE(pair)->tp_name);
-    const Py_ssize_t size = is_tuple ? PyTuple_GET_SIZE(pair) : PyList_GET_SIZE(pair);
+    const py::object items = own_tuple(pair);
+    DG_CHECK(items, "{} must be a pair (tensor, scales), got {}", name, Py_TYPE(pair)->tp_name);
+    const Py_ssize_t size = PyTuple_GET_SIZE(items.ptr());
     DG_CHECK(size == 2, "{} must be a pair (tensor, scales), got {} items", name, size);
-    const auto item = [&](Py_ssize_t i) {
-        return py::reinterpret_borrow<py::object>(is_tuple ? PyTuple_GET_ITEM(pair, i)
-                                                           : PyList_GET_ITEM(pair, i));
-    };
+    const auto item = [&](Py_ssize_t i) { return py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(items.ptr(), i)); };
     return {item(0), item(1)};
 }
 
@@ -109,6 +105,15 @@ int64_t read_integer(PyObject* object, const char* name) {
     if (PyErr_Occurred() != nullptr) forget_error();
     DG_CHECK(number && overflow == 0, "{} must be an integer, got {}", name, repr(object));
     return value;
+}
+
+HeadSplits read_head_splits(PyObject* object) {
+    const py::object items = own_tuple(object);
+    DG_CHECK(items && PyTuple_GET_SIZE(items.ptr()) == 3,
+             "head_splits must be a tuple (left, mid, right) of integers, got {}",
+             repr(object));
+    const auto part = [&](Py_ssize_t i) { return read_integer(PyTuple_GET_ITEM(items.ptr(), i), "head_splits"); };
+    return {part(0), part(1), part(2)};
 }
 
 void* stream_of(PyObject* tensor, const TensorView& view) {

@@ -40,6 +40,9 @@ bool read_flag(PyObject* object);
 
 int64_t read_integer(PyObject* object, const char* name);
 
+// (left, mid, right) of the heads of D.
+HeadSplits read_head_splits(PyObject* object);
+
 enum class Layout { kNt, kNn, kTn, kTt };
 enum class LayoutOfB { kKLast, kKFirst };  // of a grouped operand
 

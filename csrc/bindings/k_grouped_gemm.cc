@@ -66,12 +66,13 @@ class Room {
                  Py_TYPE(d_)->tp_name);
         buffer_ = py::reinterpret_borrow<py::object>(d_).attr("new_empty")(py::make_tuple(elements));
         const TensorView room = read_tensor(buffer_.ptr(), "workspace");
-        const bool is_enough = room.rank == 1 && (room.shape[0] <= 1 || room.stride[0] == 1) &&
+        const bool is_enough = room.rank == 1 && room.stride[0] == 1 &&
                                static_cast<std::size_t>(room.numel() * element_bytes(room.dtype)) >= bytes;
         DG_CHECK(is_enough && room.device == device_,
-                 "d: its new_empty({}) must give that many neighbouring elements of d's dtype on d's device, for the "
-                 "kernel's tensor maps; got {} on {}",
-                 elements, shape_text(room), device_text(room.device));
+                 "d: its new_empty({}) must give that many neighbouring elements of d's dtype on {}, for the kernel's tensor "
+                 "maps; got {} {} of strides {} on {}; pass a tensor of PyTorch",
+                 elements, device_text(device_), dtype_name(room.dtype), shape_text(room), strides_text(room),
+                 device_text(room.device));
         return room.data;
     }
 

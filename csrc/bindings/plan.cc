@@ -2,11 +2,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <array>
-
 #include "bindings/bindings.h"
+#include "bindings/fp8_arguments.h"
 #include "bindings/plan_dictionaries.h"
-#include "bindings/tensor_exchange.h"
 #include "contract/skip_head_mid.h"
 #include "ops/fp8_gemm_kernels.h"
 #include "plan/config_text.h"
@@ -45,11 +43,9 @@ ScaleGranularity granularity_from(const py::handle& recipe) {
 // (left, mid, right) of D's heads, or None.
 int head_unit_from(const py::handle& splits) {
     if (splits.is_none()) return 0;
-    const py::object items = own_tuple(splits.ptr());
-    if (!items) throw py::type_error("head_splits must be None or a tuple (left, mid, right) of integers");
-    const auto [left, mid, right] = py::cast<std::array<int64_t, 3>>(items);
-    contract::check_head_splits({left, mid, right});
-    return head_unit_of(left, right);
+    const HeadSplits heads = read_head_splits(splits.ptr());
+    contract::check_head_splits(heads);
+    return head_unit_of(heads.left, heads.right);
 }
 
 // The optional keywords of every planning function.

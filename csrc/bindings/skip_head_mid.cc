@@ -15,15 +15,6 @@ namespace {
 
 constexpr Py_ssize_t kNumArguments = 7;
 
-HeadSplits read_head_splits(PyObject* object) {
-    const py::object items = own_tuple(object);
-    DG_CHECK(items && PyTuple_GET_SIZE(items.ptr()) == 3,
-             "head_splits must be a tuple (left, mid, right) of integers, got {}",
-             std::string(py::repr(py::reinterpret_borrow<py::object>(object))));
-    const auto part = [&](Py_ssize_t i) { return read_integer(PyTuple_GET_ITEM(items.ptr(), i), "head_splits"); };
-    return {part(0), part(1), part(2)};
-}
-
 // (a, b, d, head_splits, recipe, compiled_dims, disable_ue8m0_cast), all given.
 PyObject* fp8_gemm_nt_skip_head_mid(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     return guarded([&] {

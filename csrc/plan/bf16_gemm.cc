@@ -123,7 +123,7 @@ Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const 
     plan.grid = int(std::min<int64_t>(clusters.count, clusters.slots)) * plan.cluster;
     plan.threads = num_threads(c);
     plan.smem_bytes = smem_plan(c).total;
-    plan.raster = bf16_raster(c, asked, arch).args;
+    plan.raster = bf16_raster(c, asked, arch).order;
     plan.estimate_us = bf16_estimate_us(c, shape, arch);
     return plan;
 }

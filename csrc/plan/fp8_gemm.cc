@@ -42,7 +42,7 @@ Fp8GemmPlan plan_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8
     plan.grid = grid_of(c, shape, arch);
     plan.threads = num_threads(c);
     plan.smem_bytes = smem_plan(c).total;
-    plan.raster = pick_raster(c, shape, arch).args;
+    plan.raster = pick_raster(c, shape, arch).order;
     plan.estimate_us = cost_of(cost, c, shape, arch).total;
     return plan;
 }

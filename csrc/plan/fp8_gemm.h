@@ -32,7 +32,7 @@ struct Fp8GemmPlan {
     int grid = 0;     // CTAs, a multiple of `cluster`
     int threads = 0;
     int smem_bytes = 0;
-    RasterArgs raster{};     // the order of tiles: a run-time argument
+    RasterOrder raster{};    // the order of tiles: a run-time argument
     double estimate_us = 0;  // the cost model's time: lower is better
 };
 

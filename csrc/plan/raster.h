@@ -13,7 +13,7 @@ namespace deep_gemm::plan {
 inline constexpr int64_t kRasterGroup = 8;
 
 struct Raster {
-    RasterArgs args;
+    RasterOrder order;
     double operand_bytes;  // of A and B read from memory in all
 };
 

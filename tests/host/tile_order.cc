@@ -35,7 +35,7 @@ uint64_t compare_quotients(uint32_t value) {
     return compared;
 }
 
-void compare_rasters(uint32_t m_tiles, uint32_t n_tiles, const RasterArgs& planned) {
+void compare_rasters(uint32_t m_tiles, uint32_t n_tiles, const RasterOrder& planned) {
     const RasterArgs args = raster_over(planned, m_tiles, n_tiles);
     const auto host = raster_of_matrix<1, 1>(args, m_tiles, n_tiles);
     const auto device = raster_on_device(args, m_tiles, n_tiles);

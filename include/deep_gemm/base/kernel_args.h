@@ -60,18 +60,22 @@ struct RasterDivisors {
 };
 
 // The order of tiles: bands of `group` cluster tiles along one dimension, within a band all of the other.
-struct RasterArgs {
+struct RasterOrder {
     uint32_t group;
     bool bands_along_n;  // a band is `group` cluster tiles of N and walks N first; else of M, M first
-    RasterDivisors divisors{};  // of a launch, and read where the host knows the matrix of tiles
 };
 
-// `raster` for a launch over so many cluster tiles.
-DG_HOST_DEVICE constexpr RasterArgs raster_over(RasterArgs raster, uint32_t m_tiles, uint32_t n_tiles) {
-    const uint32_t banded = raster.bands_along_n ? n_tiles : m_tiles, other = raster.bands_along_n ? m_tiles : n_tiles;
-    raster.divisors = {divisor_of(m_tiles * n_tiles), divisor_of(raster.group * other), divisor_of(raster.group),
-                       divisor_of((banded - 1) % raster.group + 1)};
-    return raster;
+// The same for a launch. The divisors are read where the host knows the matrix of tiles.
+struct RasterArgs : RasterOrder {
+    RasterDivisors divisors;
+};
+
+// `order` over so many cluster tiles.
+DG_HOST_DEVICE constexpr RasterArgs raster_over(const RasterOrder& order, uint32_t m_tiles, uint32_t n_tiles) {
+    const uint32_t banded = order.bands_along_n ? n_tiles : m_tiles, other = order.bands_along_n ? m_tiles : n_tiles;
+    return {order,
+            {divisor_of(m_tiles * n_tiles), divisor_of(order.group * other), divisor_of(order.group),
+             divisor_of((banded - 1) % order.group + 1)}};
 }
 
 // Where each group of kKGrouped is a K-major matrix with a pitch of its own: group after group, [rows, K of the group] each.

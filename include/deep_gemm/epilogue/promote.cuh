@@ -56,31 +56,32 @@ class StagedColumnFactors {
 template <int kCount>
 struct HeldColumnFactors {
     float2 pair[kCount / 8];
-    DG_DEVICE float2 fetch(int column) const { return pair[column / 8]; }
+
+    // Starts loading those of columns kFirst .. kEnd - 1.
+    template <int kFirst, int kEnd>
+    DG_DEVICE void fetch(const StagedColumnFactors& staged) {
+#pragma unroll
+        for (int column = kFirst; column < kEnd; column += 8) pair[column / 8] = staged.fetch(column);
+    }
 };
 
-// Held factors on their first use, for which they come from shared memory: one half ahead, the other one by one.
-template <int kCount>
+// Held factors on their first use: those from column kHere on come one by one.
+template <int kCount, int kHere>
 struct ArrivingColumnFactors {
-    static constexpr int kAhead = kCount / 16 * 8;  // columns; all of them, or a quarter, is slower
     HeldColumnFactors<kCount>& held;
     StagedColumnFactors staged;
 
-    DG_DEVICE void fetch_ahead() {
-#pragma unroll
-        for (int column = 0; column < kAhead; column += 8) held.pair[column / 8] = staged.fetch(column);
-    }
-    DG_DEVICE float2 fetch(int column) {
-        if (column >= kAhead) held.pair[column / 8] = staged.fetch(column);
-        return held.fetch(column);
+    DG_DEVICE float2 fetch(int column) const {
+        if (column >= kHere) held.pair[column / 8] = staged.fetch(column);
+        return held.pair[column / 8];
     }
 };
 
-template <int kCount, typename Factors>
-DG_DEVICE void promote_by_column(const float (&accumulators)[kCount / 2], float* sums, const float (&sfa)[2][1],
-                                 Factors&& sfb) {
+// Columns kFirst .. kEnd - 1; the registers are counted from column 0 on.
+template <int kFirst, int kEnd, typename Factors>
+DG_DEVICE void promote_by_column(const float* accumulators, float* sums, const float (&sfa)[2][1], const Factors& sfb) {
 #pragma unroll
-    for (int column = 0; column < kCount; column += 8) {
+    for (int column = kFirst; column < kEnd; column += 8) {
         const float2 b = sfb.fetch(column);
         const float* a = accumulators + column / 2;
         float* s = sums + column / 2;

@@ -29,9 +29,9 @@ class ScaleFeed {
     // Follows with restart().
     DG_DEVICE ScaleFeed(const Args& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
 
-    // Turns to the tile whose first column is `column`, at this thread's first `row`, with `k` of K; starts its first loads.
-    // `group` counts in the strides of operands that have groups.
-    DG_DEVICE void restart(uint32_t row, uint32_t column, int32_t group, uint32_t k) {
+    // Turns to the tile whose first column is `column`, with `k` of K; starts its first loads. This thread's first row of wave i
+    // is `row` + i * `wave_stride`. `group` counts in the strides of operands that have groups.
+    DG_DEVICE void restart(uint32_t row, uint32_t wave_stride, uint32_t column, int32_t group, uint32_t k) {
         const float* sfa = args_.sfa.data + group * args_.sfa.stride_g;
         const float* sfb = args_.sfb.data + group * args_.sfb.stride_g;
         // Rows and columns past the matrix use the last one's factors: their results are never stored.
@@ -39,7 +39,7 @@ class ScaleFeed {
         for (int wave = 0; wave < kWaves; ++wave)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const uint32_t r = min_of(row + wave * kWgmmaM + half * 8, args_.m - 1);
+                const uint32_t r = min_of(row + wave * wave_stride + half * 8, args_.m - 1);
                 row_[wave][half] = sfa + r * args_.sfa.stride_mn + quad_lane_ * args_.sfa.stride_k;
             }
 #pragma unroll

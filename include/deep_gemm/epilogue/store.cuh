@@ -82,11 +82,33 @@ DG_DEVICE void store_pair(char* row, uint32_t column, uint32_t n, float x, float
     }
 }
 
+// Where the waves of a warpgroup lie in D: the first one at `row`, the others `stride` rows from one to the next. Of a last one
+// that it shares, it has the sums of half of the columns, in the first half of its fragment; the rest of it means nothing.
+struct WavePlaces {
+    uint32_t row;
+    uint32_t stride = kWgmmaM;
+    bool shares_last = false;
+    uint32_t shared_column = 0;  // of the tile
+
+    DG_DEVICE uint32_t row_of(int wave) const { return row + wave * stride; }
+};
+
+// The columns of a tile that a wave has sums of.
+struct ColumnRange {
+    uint32_t first, count;
+};
+
+template <int kWaves>
+DG_DEVICE ColumnRange columns_of(const WavePlaces& places, int wave, int block_n) {
+    if (places.shares_last && wave == kWaves - 1) return {places.shared_column, static_cast<uint32_t>(block_n / 2)};
+    return {0, static_cast<uint32_t>(block_n)};
+}
+
 // Stores the rows of a wave before `tile.m_end` straight from registers, up to column N, where TMA would write more: the rest
 // of a box that ends inside a group, or of 16 bytes in which N ends. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
-                                  uint32_t row) {
+                                  uint32_t row, const ColumnRange& columns) {
     const OutputArgs& output = args.output;
     const int32_t group = has_output_per_group(kConfig.grouping) ? tile.group : 0;
 #pragma unroll
@@ -96,9 +118,10 @@ DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.
         char* d_row = static_cast<char*>(output.data) +
                       (group * output.stride_g + r * output.stride_m) * output_bytes(kConfig.dtype);
 #pragma unroll
-        for (int column = 0; column < kConfig.block_n; column += 8)
-            store_pair<kConfig.dtype>(d_row, tile.n_idx + column + ptx::lane_id() % 4 * 2, args.n,
-                                      sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
+        for (uint32_t column = 0; column < kConfig.block_n; column += 8)
+            if (column < columns.count)
+                store_pair<kConfig.dtype>(d_row, tile.n_idx + columns.first + column + ptx::lane_id() % 4 * 2, args.n,
+                                          sums[column / 2 + half * 2], sums[column / 2 + half * 2 + 1]);
     }
 }
 
@@ -112,13 +135,14 @@ DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
 // group that TMA may not write whole is stored here. `row` is this thread's first, `wave_row` the wave's.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row,
-                                  uint32_t wave_row) {
+                                  uint32_t wave_row, const ColumnRange& columns) {
     if constexpr (kConfig.grouping == Grouping::kContiguous)
         zero_rows_unless([&](uint32_t r) { return args.groups.layout[min_of(r, args.m - 1)] >= 0; }, sums, row);
     if constexpr (kConfig.grouping == Grouping::kPsum)
         zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, sums, row);
     if constexpr (kConfig.grouping == Grouping::kMasked)
-        if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM) store_partial_wave<kConfig>(args, sums, tile, row);
+        if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM)
+            store_partial_wave<kConfig>(args, sums, tile, row, columns);
 }
 
 template <StoreConfig kConfig>
@@ -146,11 +170,11 @@ struct StagingSteps {
     static constexpr int pending(int first) { return kAlternates && (first > 0 || kSteps % 2 == 0) ? 1 : 0; }
 };
 
-// Stages and stores boxes of a warpgroup's waves (row by row of 64) from kFirst on, as many as are staged at once. All its
+// Stages and stores boxes of a warpgroup's waves, wave by wave, from kFirst on, as many as are staged at once. All its
 // threads take part.
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                           ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+                           ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
     using Steps = StagingSteps<kConfig, kWaves>;
     constexpr int kBoxesInRow = kConfig.block_n / kConfig.columns;
     constexpr int kCount = min_of(Steps::kAtOnce, Steps::kBoxes - kFirst);
@@ -172,11 +196,12 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
     if (!storing_thread) return;
 #pragma unroll
     for (int i = kFirst; i < kFirst + kCount; ++i) {
-        const uint32_t box_row = row + i / kBoxesInRow * kWgmmaM;
-        const uint32_t column = tile.n_idx + i % kBoxesInRow * kConfig.columns;
+        const uint32_t box_row = places.row_of(i / kBoxesInRow), in_wave = i % kBoxesInRow * kConfig.columns;
+        const ColumnRange columns = columns_of<kWaves>(places, i / kBoxesInRow, kConfig.block_n);
+        const uint32_t column = tile.n_idx + columns.first + in_wave;
         // kMasked: a wave that TMA may not write whole went another way.
         const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
-        if (!wanted || column >= args.n) continue;
+        if (!wanted || in_wave >= columns.count || column >= args.n) continue;
         uint32_t d_column = column;
         if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
         store_box<kConfig>(args.d, box_of(i), d_column, box_row, tile.group);
@@ -202,34 +227,36 @@ DG_DEVICE void prefetch_boxes(const TensorMap& d, const Tile& tile, uint32_t m, 
 
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                                ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+                                ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
     using Steps = StagingSteps<kConfig, kWaves>;
     if constexpr (kFirst < Steps::kBoxes) {
-        store_boxes<kConfig, kFirst>(args, sums, tile, staging, row, barrier_id);
-        store_boxes_from<kConfig, kFirst + Steps::kAtOnce>(args, sums, tile, staging, row, barrier_id);
+        store_boxes<kConfig, kFirst>(args, sums, tile, staging, places, barrier_id);
+        store_boxes_from<kConfig, kFirst + Steps::kAtOnce>(args, sums, tile, staging, places, barrier_id);
     }
 }
 
-// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own, `row` its first; its threads
-// share named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
+// Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads share
+// named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
 // a ragged N goes another way.
 template <StoreConfig kConfig, typename Args, int kWaves>
 DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                          ptx::SmemAddr staging, uint32_t row, uint32_t barrier_id) {
+                          ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
     if constexpr (kConfig.ragged_n) {
         if (tile.n_idx + kConfig.block_n > args.n) {
             ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);  // C may be D, and other warps re-read its last row
             const uint32_t row_in_wave = threadIdx.x / 32 % 4 * 16 + ptx::lane_id() / 4;
 #pragma unroll
             for (int wave = 0; wave < kWaves; ++wave) {
-                const uint32_t wave_row = row + wave * kWgmmaM;
+                const uint32_t wave_row = places.row_of(wave);
                 const bool is_stored = kConfig.grouping == Grouping::kMasked && tile.m_end < wave_row + kWgmmaM;
-                if (!is_stored) store_partial_wave<kConfig>(args, sums[wave], tile, wave_row + row_in_wave);
+                if (!is_stored)
+                    store_partial_wave<kConfig>(args, sums[wave], tile, wave_row + row_in_wave,
+                                                columns_of<kWaves>(places, wave, kConfig.block_n));
             }
             return;
         }
     }
-    store_boxes_from<kConfig, 0>(args, sums, tile, staging, row, barrier_id);
+    store_boxes_from<kConfig, 0>(args, sums, tile, staging, places, barrier_id);
 }
 
 }  // namespace deep_gemm

@@ -133,7 +133,7 @@ DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kW
         if constexpr (reads_c(kConfig))
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, row, ctx.lane);
-        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row, {0, kConfig.block_n});
     }
 }
 
@@ -163,7 +163,7 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
             make_neutral(sums);
         if constexpr (stages_c(kConfig)) c.add_to(sums, tile, ctx.first_row(tile));
         finish_sums<kConfig>(ctx, sums, tile);
-        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), ctx.first_row(tile), 1 + ctx.warp / 4);
+        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), {ctx.first_row(tile)}, 1 + ctx.warp / 4);
     }
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }

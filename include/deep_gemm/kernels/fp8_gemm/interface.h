@@ -105,6 +105,12 @@ DG_HOST_DEVICE constexpr bool holds_column_factors(const Fp8GemmConfig& c) {
            c.num_accumulators == 1 && (!c.has_c || c.c_is_d);
 }
 
+// Where only the device knows how many rows a group has, the two warpgroups of a tile of four waves share the last one of three.
+DG_HOST_DEVICE constexpr bool shares_waves(const Fp8GemmConfig& c) {
+    return has_entry_per_group(c.grouping) && c.sfb_granularity == ScaleGranularity::kPerBlock && c.num_math_warpgroups == 2 &&
+           c.block_m == 4 * kWgmmaM && c.block_n == kScaleBlock && c.num_accumulators == 1;
+}
+
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {
     Fp8GemmSmem s{};
     s.a_stage = c.k_blocks * c.block_m * kBlockK;  // K block after K block

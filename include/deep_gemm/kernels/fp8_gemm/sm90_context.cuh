@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deep_gemm/epilogue/scales.cuh>
+#include <deep_gemm/epilogue/store.cuh>
 #include <deep_gemm/kernels/fp8_gemm/interface.h>
 #include <deep_gemm/schedule/grouping.cuh>
 #include <deep_gemm/tile/group_maps.cuh>
@@ -16,6 +17,12 @@ struct Fp8GemmContext {
     static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
+    // Warpgroups take turns at the waves where not all may have rows. Two of them share the last one of three: each multiplies it
+    // with half of the columns.
+    static constexpr bool kTakesTurns = has_entry_per_group(kConfig.grouping);
+    static constexpr uint32_t kFirstWaveStride = kWgmmaM * (kTakesTurns ? 1 : kWaves);
+    static constexpr uint32_t kWaveStride = kWgmmaM * (kTakesTurns ? kConfig.num_math_warpgroups : 1);
+    static constexpr bool kSharesWaves = shares_waves(kConfig);
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     static constexpr bool kHoldsFactors = holds_column_factors(kConfig);
@@ -70,10 +77,26 @@ struct Fp8GemmContext {
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
         return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
     }
+    DG_DEVICE uint32_t warpgroup() const { return warp / 4; }
     // This math thread's first row of a tile.
     DG_DEVICE uint32_t row_in_tile() const { return row_in_tile(lane); }
     DG_DEVICE uint32_t row_in_tile(uint32_t of_lane) const {
-        return warp / 4 * kWaves * kWgmmaM + warp % 4 * 16 + of_lane / 4;
+        return warpgroup() * kFirstWaveStride + warp % 4 * 16 + of_lane / 4;
+    }
+    DG_DEVICE uint32_t row_in_wave() const { return warp % 4 * 16 + lane / 4; }
+    // Waves of a tile that have rows.
+    DG_DEVICE uint32_t waves_with_rows(const Tile& tile) const {
+        return pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, kConfig.block_m / kWgmmaM);
+    }
+    // Whether the warpgroups share the last of them: no wave of zeros is behind it, which one of them would have to write.
+    DG_DEVICE bool shares_wave(const Tile& tile) const {
+        return kSharesWaves && waves_with_rows(tile) == 3 && tile.m_end <= tile.m_idx + 3 * kWgmmaM;
+    }
+    // Where this warpgroup's waves lie in D.
+    DG_DEVICE WavePlaces wave_places(const Tile& tile) const {
+        const uint32_t first = tile.m_idx + warpgroup() * kFirstWaveStride;
+        if (!shares_wave(tile)) return {first, kWaveStride};
+        return {first, kWaveStride - warpgroup() * kFirstWaveStride, true, warpgroup() * (kConfig.block_n / 2)};
     }
 };
 

@@ -122,18 +122,19 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
                           const Tile& tile) {
     using Context = Fp8GemmContext<kConfig>;
     constexpr uint32_t kStagingBytes = kConfig.store_boxes * Context::kSmem.store_tile;
-    const uint32_t row = tile.m_idx + warpgroup * Context::kWaves * kWgmmaM;
+    const WavePlaces places = ctx.wave_places(tile);
 #pragma unroll
     for (int wave = 0; wave < Context::kWaves; ++wave) {
-        const uint32_t thread_row = tile.m_idx + ctx.row_in_tile() + wave * kWgmmaM, wave_row = row + wave * kWgmmaM;
+        const uint32_t wave_row = places.row_of(wave), thread_row = wave_row + ctx.row_in_wave();
         // Waves outside of D read no C: where C is D, another CTA may be writing the rows they would read instead.
         if constexpr (kConfig.has_c && !kConfig.c_is_d)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
-        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row);
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row,
+                                                 columns_of<Context::kWaves>(places, wave, kConfig.block_n));
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
-                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, row, 1 + warpgroup);
+                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup);
 }
 
 // Tile after tile: while one is stored, the next one's first factors are on their way.
@@ -147,7 +148,7 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
         if (!Fp8GemmContext<kConfig>::kHoldsFactors && ctx.has_product(tile))
-            feed.restart(tile.m_idx + ctx.row_in_tile(), tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
+            feed.restart(tile.m_idx + ctx.row_in_tile(), ctx.wave_places(tile).stride, tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
     };
     restart();
     for (bool more = true; more;) {

@@ -3,7 +3,7 @@
 
 #include <deep_gemm/epilogue/promote.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
-#include <deep_gemm/ptx/wgmma_shapes.cuh>
+#include <deep_gemm/kernels/fp8_gemm/sm90_products.cuh>
 
 namespace deep_gemm {
 
@@ -23,8 +23,7 @@ class MathTile {
           cursor_(cursor),
           feed_(feed),
           first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warp / 4 * Context::kWaves * kWgmmaM * kBlockK)),
-          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {
+          products_(ctx) {
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -32,7 +31,11 @@ class MathTile {
     }
 
     // Walks all of the tile's K, with as many of the warpgroup's waves as have rows.
-    DG_DEVICE void run(const Tile& tile) { run_waves<Context::kWaves>(tile); }
+    DG_DEVICE void run(const Tile& tile) {
+        if constexpr (Context::kSharesWaves)
+            if (ctx_.shares_wave(tile)) return run_one_deep<2, Last::kShared>(tile);
+        run_waves<Context::kWaves>(tile);
+    }
 
     float sums[Context::kWaves][kN / 2];
 
@@ -41,8 +44,7 @@ class MathTile {
     template <int kMost>
     DG_DEVICE void run_waves(const Tile& tile) {
         if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
-            const uint32_t before = ctx_.warp / 4 * Context::kWaves;
-            if (pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, before + kMost) < before + kMost)
+            if (ctx_.waves_with_rows(tile) <= (kMost - 1) * kConfig.num_math_warpgroups + ctx_.warpgroup())
                 return run_waves<kMost - 1>(tile);
         }
         if constexpr (kMost == 0)
@@ -55,52 +57,23 @@ class MathTile {
             run_one_deep<kMost * kConfig.n_parts>(tile);
     }
 
-    struct Accumulators {
-        float k_block[kKBlocks][kPartN / 2];
-    };
+    using Accumulators = typename Products<kConfig>::Accumulators;
     struct StageScales {
         using Floats = float[sizeof(typename Context::Feed::Scales) / sizeof(float) * kKBlocks];
         typename Context::Feed::Scales k_block[kKBlocks];
         DG_DEVICE const Floats& all() const { return reinterpret_cast<const Floats&>(k_block); }
     };
 
-    // Low words of the descriptors of a stage.
-    struct Operands {
-        uint32_t a, b;
-    };
-    DG_DEVICE Operands operands() const {
-        return {a_low_ + cursor_.stage * (Context::kSmem.a_stage >> 4),
-                b_low_ + cursor_.stage * (Context::kSmem.b_stage >> 4)};
-    }
-
-    // Starts product `product` of a stage.
-    DG_DEVICE void issue(Accumulators& accumulators, int product, const Operands& operands) {
-        constexpr int kSteps = kBlockK / 32;  // instructions of a K block, 32 bytes further each
-        const int wave = product / kConfig.n_parts, part = product % kConfig.n_parts;
-        const uint32_t a = operands.a + wave * (kWgmmaM * kBlockK >> 4);
-        const uint32_t b = operands.b + part * (kPartN * kBlockK >> 4);
-        ptx::wgmma_fence();
-#pragma unroll
-        for (int i = 0; i < kKBlocks; ++i) {
-            uint64_t a_steps[kSteps], b_steps[kSteps];
-#pragma unroll
-            for (int k = 0; k < kSteps; ++k) {
-                a_steps[k] = ptx::k_major_descriptor(a + i * (Context::kSmem.a_stage / kKBlocks >> 4) + k * 2);
-                b_steps[k] = ptx::k_major_descriptor(b + i * (Context::kSmem.b_stage / kKBlocks >> 4) + k * 2);
-            }
-            ptx::WgmmaE4m3<kPartN>::mma_block(accumulators.k_block[i], a_steps, b_steps);
-        }
-        ptx::wgmma_commit();
-    }
-
     enum class Release { kNo, kYes };
+    enum class Last { kOwn, kShared };  // whose the last wave is
 
     // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
     // a stage gives it back: before the promotion, unless that still reads SFB from it.
-    template <int kStillPending, int kProduct, int kProducts>
+    template <int kStillPending, int kProduct, int kProducts, Last kLastWave = Last::kOwn>
     DG_DEVICE void retire(Accumulators& accumulators, const StageScales& scales, uint32_t stage, Release release_stage = Release::kYes) {
         constexpr int kWave = kProduct / kConfig.n_parts, kFirst = kProduct % kConfig.n_parts * kPartN;
         constexpr bool kLast = kProduct == kProducts - 1;
+        constexpr int kColumns = kLast && kLastWave == Last::kShared ? kN / 2 : kPartN;
         ptx::wgmma_wait<kStillPending>();
 #pragma unroll
         for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
@@ -110,10 +83,10 @@ class MathTile {
             float* part_sums = sums[kWave] + kFirst / 2;
             const auto& scale = scales.k_block[i].value[kWave];
             if constexpr (Context::kSfbPerRow)
-                promote_by_column<kPartN>(accumulators.k_block[i], part_sums, scale,
+                promote_by_column<0, kPartN>(accumulators.k_block[i], part_sums, scale,
                                           StagedColumnFactors(ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane));
             else
-                promote_by_block<kN, kFirst, kPartN>(accumulators.k_block[i], part_sums, scale, first_block_columns_);
+                promote_by_block<kN, kFirst, kColumns>(reinterpret_cast<float(&)[kColumns / 2]>(accumulators.k_block[i]), part_sums, scale, first_block_columns_);
         }
         if (kLast && Context::kSfbPerRow && release_stage == Release::kYes) release(stage);
     }
@@ -155,17 +128,17 @@ class MathTile {
     // One product at a time: the other warpgroups' run while this one is promoted. From its promotion to the next product
     // there must be as little as can be, so scales and the next stage's addresses are made ready under the first and the last
     // product of a stage. kProducts: of a stage, wave by wave, part by part.
-    template <int kProducts>
+    template <int kProducts, Last kLastWave = Last::kOwn>
     DG_DEVICE void run_one_deep(const Tile& tile) {
         // Left alone, the assembler sinks the scales' shuffles behind the product's wait. With three warpgroups that costs
         // nothing, and the two branches do.
         constexpr bool kPinScales = kConfig.num_math_warpgroups == 2;
         constexpr bool kAhead = issues_ahead(kProducts);
         const uint32_t num_k = ctx_.num_k_stages(tile);
-        Operands current = operands();
+        auto current = products_.operands(cursor_.stage);
         const auto begin_stage = [&] {
             cursor_.consumer_wait();
-            issue(accumulators_[0], 0, current);
+            products_.issue(accumulators_[0], 0, current);
         };
         if constexpr (kAhead) begin_stage();
         const auto step = [&](uint32_t k, int i) {
@@ -173,7 +146,10 @@ class MathTile {
             const uint32_t stage = cursor_.stage;
             if constexpr (!kAhead) begin_stage();
             for_each_product<kProducts>([&](auto product) {
-                if constexpr (product.value > 0) issue(accumulators_[0], product.value, current);
+                if constexpr (product.value > 0 && kLastWave == Last::kShared)
+                    products_.issue_shared(accumulators_[0], current);
+                else if constexpr (product.value > 0)
+                    products_.issue(accumulators_[0], product.value, current);
                 if constexpr (product.value == 0) {
                     if constexpr (kPinScales) ptx::keep_order(ctx_.args.n);
                     if (i == 0) feed_.template turn_to<kUnrolledBlocks>(scale_position(k));
@@ -182,10 +158,10 @@ class MathTile {
                 }
                 if constexpr (product.value == kProducts - 1) {
                     cursor_.advance();
-                    current = operands();
+                    current = products_.operands(cursor_.stage);
                     if (kAhead && k + i + 1 < num_k) cursor_.consumer_wait();
                 }
-                retire<0, product.value, kProducts>(accumulators_[0], scales, stage);
+                retire<0, product.value, kProducts, kLastWave>(accumulators_[0], scales, stage);
             });
         };
         // The end of K leaves the loop: were it skipped over, the scales would be merged there, and spilled.
@@ -196,41 +172,56 @@ class MathTile {
                 if (!kAhead && k + i >= num_k) return;
                 step(k, i);
                 if (kAhead && k + i + 1 >= num_k) return;
-                if constexpr (kAhead) issue(accumulators_[0], 0, current);
+                if constexpr (kAhead) products_.issue(accumulators_[0], 0, current);
             }
     }
 
-    // One product at a time, and factors of columns in registers from the first wave on: half of them come under its product, half
-    // during its promotion. Products leave loads from shared memory a quarter of its bandwidth.
+    // One product at a time, and factors of columns in registers from the first wave on. Products leave loads from shared memory a
+    // quarter of its bandwidth, so they are spread: half of them come under the first product, the rest during its promotion, but
+    // for a few that came in the last promotion of the stage before. What is still on its way when a product is issued delays it.
     template <int kWavesInUse>
     DG_DEVICE void run_holding_factors(const Tile& tile) {
+        // Columns of the next stage. Groups of K wait for stages more often, and lose by looking ahead.
+        constexpr int kNext = Context::kKGrouped ? 0 : 8, kUnderProduct = kNext + kN / 2;
         HeldColumnFactors<kN> sfb;
-#pragma unroll 1
-        for (uint32_t left = ctx_.num_k_stages(tile); left > 0; --left) {
-            const uint32_t stage = cursor_.stage;
-            const Operands current = operands();
+        const auto staged_in = [&](uint32_t s, uint32_t lane) { return StagedColumnFactors(ctx_.sfb_stage(s, 0), lane); };
+        if constexpr (kNext > 0) {
             cursor_.consumer_wait();
+            sfb.template fetch<0, kNext>(staged_in(cursor_.stage, ctx_.lane));
+        }
+#pragma unroll 1
+        for (uint32_t left = ctx_.num_k_stages(tile);; --left) {
+            const bool more = left > 1;
+            const uint32_t stage = cursor_.stage;
+            const auto current = products_.operands(stage);
+            if constexpr (kNext == 0) cursor_.consumer_wait();
             for_each_product<kWavesInUse>([&](auto wave) {
                 constexpr bool kFirst = wave.value == 0, kLast = wave.value == kWavesInUse - 1;
-                issue(accumulators_[0], wave.value, current);
+                products_.issue(accumulators_[0], wave.value, current);
                 ptx::keep_order(ctx_.args.n);
                 const uint32_t lane = ptx::lane_id_read_here();
-                const auto sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * kWgmmaM);
-                ArrivingColumnFactors<kN> arriving{sfb, StagedColumnFactors(ctx_.sfb_stage(stage, 0), lane)};
-                if constexpr (kFirst) arriving.fetch_ahead();
+                const auto sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * Context::kWaveStride);
+                const auto staged = staged_in(stage, lane);
+                if constexpr (kFirst) sfb.template fetch<kNext, kUnderProduct>(staged);
                 if constexpr (kLast) cursor_.advance();
+                if (kLast && kNext > 0 && more) cursor_.consumer_wait();
                 ptx::wgmma_wait<0>();
                 ptx::pin_registers(accumulators_[0].k_block[0]);
                 if (kLast && !kFirst) release(stage);
-                const auto promote = [&](auto&& factors) {
-                    promote_by_column<kN>(accumulators_[0].k_block[0], sums[wave.value], sfa.value[0], factors);
+                const auto promote = [&](auto first, auto end) {
+                    promote_by_column<first.value, end.value>(accumulators_[0].k_block[0], sums[wave.value], sfa.value[0],
+                                                              ArrivingColumnFactors<kN, kFirst ? kUnderProduct : kN>{sfb, staged});
                 };
-                if constexpr (kFirst)
-                    promote(arriving);
-                else
-                    promote(sfb);
+                constexpr int kSplit = kLast ? kNext : 0;
+                promote(IntConstant<0>{}, IntConstant<kSplit>{});
+                if (kSplit > 0 && more) {
+                    ptx::keep_order(ctx_.args.n);
+                    sfb.template fetch<0, kNext>(staged_in(cursor_.stage, lane));
+                }
+                promote(IntConstant<kSplit>{}, IntConstant<kN>{});
                 if (kLast && kFirst) release(stage);
             });
+            if (!more) return;
         }
     }
 
@@ -250,7 +241,7 @@ class MathTile {
             for_each_product<kProducts>([&](auto product) {
                 constexpr int kProduct = product.value;
                 const int slot = (i * kProducts + kProduct) % 2;
-                issue(accumulators_[slot], kProduct, operands());
+                products_.issue(accumulators_[slot], kProduct, products_.operands(cursor_.stage));
                 if constexpr (kProduct > 0)
                     retire<1, kProduct - 1, kProducts>(accumulators_[1 - slot], scales_[i % 2], cursor_.stage);
                 else
@@ -286,7 +277,7 @@ class MathTile {
     typename Context::Cursor& cursor_;
     typename Context::Feed& feed_;
     uint32_t first_block_columns_;
-    uint32_t a_low_, b_low_;  // descriptors of stage 0
+    Products<kConfig> products_;
     Accumulators accumulators_[kConfig.num_accumulators];
     StageScales scales_[kConfig.num_accumulators];
     uint32_t stage_;  // of the last product, which is not yet retired

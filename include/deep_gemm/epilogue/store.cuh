@@ -105,9 +105,9 @@ DG_DEVICE ColumnRange columns_of(const WavePlaces& places, int wave, int block_n
 }
 
 // Stores the rows of a wave before `tile.m_end` straight from registers, up to column N, where TMA would write more: the rest
-// of a box that ends inside a group, or of 16 bytes in which N ends. `row` is this thread's first.
+// of 16 bytes in which N ends. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
-DG_DEVICE void store_partial_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
+DG_DEVICE void store_ragged_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
                                   uint32_t row, const ColumnRange& columns) {
     const OutputArgs& output = args.output;
     const int32_t group = has_output_per_group(kConfig.grouping) ? tile.group : 0;
@@ -131,18 +131,28 @@ DG_DEVICE uint32_t column_of_heads(const HeadArgs& heads, uint32_t column) {
     return column + head * heads.mid + (within >= heads.left ? heads.mid : 0);
 }
 
-// Makes a wave's sums what its group wants of D before they are stored: rows of no group become zeros, and a wave of a masked
-// group that TMA may not write whole is stored here. `row` is this thread's first, `wave_row` the wave's.
+// Makes a wave's sums what its group wants of D: rows of no group become zeros. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
-DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row,
-                                  uint32_t wave_row, const ColumnRange& columns) {
+DG_DEVICE void keep_rows_of_group(const Args& args, float (&sums)[kConfig.block_n / 2], const Tile& tile, uint32_t row) {
     if constexpr (kConfig.grouping == Grouping::kContiguous)
         zero_rows_unless([&](uint32_t r) { return args.groups.layout[min_of(r, args.m - 1)] >= 0; }, sums, row);
     if constexpr (kConfig.grouping == Grouping::kPsum)
         zero_rows_unless([&](uint32_t r) { return r < tile.zero_from; }, sums, row);
-    if constexpr (kConfig.grouping == Grouping::kMasked)
-        if (wave_row < tile.m_end && tile.m_end < wave_row + kWgmmaM)
-            store_partial_wave<kConfig>(args, sums, tile, row, columns);
+}
+
+// The first `rows` rows of a staged box, by all threads of the warpgroup: TMA would write the others, too, which are not the
+// group's. `row` and `column` are the box's in D.
+template <StoreConfig kConfig, typename Args>
+DG_DEVICE void store_rows(const Args& args, ptx::SmemAddr box, uint32_t rows, uint32_t row, uint32_t column, int32_t group) {
+    constexpr uint32_t kBytes = output_bytes(kConfig.dtype), kChunks = kConfig.columns * kBytes / 16;
+    const OutputArgs& output = args.output;
+    const int64_t first = (has_output_per_group(kConfig.grouping) ? group : 0) * output.stride_g + row * output.stride_m + column;
+    char* d = static_cast<char*>(output.data) + first * kBytes;
+#pragma unroll 1
+    for (uint32_t i = threadIdx.x % kWarpgroupThreads; i < rows * kChunks; i += kWarpgroupThreads) {
+        const uint32_t r = i / kChunks, c = i % kChunks * (16 / kBytes);
+        if (column + c < args.n) ptx::copy_16_to_global(d + (r * output.stride_m + c) * kBytes, staged_chunk<kBytes>(box, r, c));
+    }
 }
 
 template <StoreConfig kConfig>
@@ -193,19 +203,30 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
     }
     ptx::fence_proxy_async_shared();
     ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);
-    if (!storing_thread) return;
+    const auto for_each_box = [&](const auto& store) {
 #pragma unroll
-    for (int i = kFirst; i < kFirst + kCount; ++i) {
-        const uint32_t box_row = places.row_of(i / kBoxesInRow), in_wave = i % kBoxesInRow * kConfig.columns;
-        const ColumnRange columns = columns_of<kWaves>(places, i / kBoxesInRow, kConfig.block_n);
-        const uint32_t column = tile.n_idx + columns.first + in_wave;
-        // kMasked: a wave that TMA may not write whole went another way.
-        const bool wanted = kConfig.grouping == Grouping::kMasked ? box_row + kWgmmaM <= tile.m_end : box_row < tile.m_end;
-        if (!wanted || in_wave >= columns.count || column >= args.n) continue;
+        for (int i = kFirst; i < kFirst + kCount; ++i) {
+            const uint32_t row = places.row_of(i / kBoxesInRow), in_wave = i % kBoxesInRow * kConfig.columns;
+            const ColumnRange columns = columns_of<kWaves>(places, i / kBoxesInRow, kConfig.block_n);
+            const uint32_t column = tile.n_idx + columns.first + in_wave;
+            if (row < tile.m_end && in_wave < columns.count && column < args.n) store(box_of(i), row, column);
+        }
+    };
+    const auto is_whole = [&](uint32_t row) { return kConfig.grouping != Grouping::kMasked || row + kWgmmaM <= tile.m_end; };
+    if constexpr (kConfig.grouping == Grouping::kMasked) {
+        // Of all waves, the last one with rows alone may end inside.
+        if (tile.m_end < places.row_of((kFirst + kCount - 1) / kBoxesInRow) + kWgmmaM)
+            for_each_box([&](ptx::SmemAddr box, uint32_t row, uint32_t column) {
+                if (!is_whole(row)) store_rows<kConfig>(args, box, tile.m_end - row, row, column, tile.group);
+            });
+    }
+    if (!storing_thread) return;
+    for_each_box([&](ptx::SmemAddr box, uint32_t row, uint32_t column) {
+        if (!is_whole(row)) return;
         uint32_t d_column = column;
         if constexpr (kConfig.head_unit != 0) d_column = column_of_heads(args.heads, column);
-        store_box<kConfig>(args.d, box_of(i), d_column, box_row, tile.group);
-    }
+        store_box<kConfig>(args.d, box, d_column, row, tile.group);
+    });
     ptx::bulk_commit_group();
 }
 
@@ -247,11 +268,8 @@ DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.
             const uint32_t row_in_wave = threadIdx.x / 32 % 4 * 16 + ptx::lane_id() / 4;
 #pragma unroll
             for (int wave = 0; wave < kWaves; ++wave) {
-                const uint32_t wave_row = places.row_of(wave);
-                const bool is_stored = kConfig.grouping == Grouping::kMasked && tile.m_end < wave_row + kWgmmaM;
-                if (!is_stored)
-                    store_partial_wave<kConfig>(args, sums[wave], tile, wave_row + row_in_wave,
-                                                columns_of<kWaves>(places, wave, kConfig.block_n));
+                store_ragged_wave<kConfig>(args, sums[wave], tile, places.row_of(wave) + row_in_wave,
+                                           columns_of<kWaves>(places, wave, kConfig.block_n));
             }
             return;
         }

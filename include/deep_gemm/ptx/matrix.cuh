@@ -56,6 +56,17 @@ DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }
 
+// PTX ISA: ld.shared.v4 and st.global.v4. 16 bytes; both addresses are multiples of 16.
+DG_DEVICE void copy_16_to_global(void* destination, SmemAddr source) {
+    asm volatile(
+        "{\n\t"
+        ".reg .b32 word<4>;\n\t"
+        "ld.shared.v4.b32 {word0, word1, word2, word3}, [%1];\n\t"
+        "st.global.v4.b32 [%0], {word0, word1, word2, word3};\n\t"
+        "}" ::"l"(destination), "r"(source)
+        : "memory");
+}
+
 // PTX ISA: ld.global, predicated: the element at `address` if index < count, else zero without touching memory. Not `.nc`:
 // under programmatic dependent launch the data may be written during this grid's lifetime.
 DG_DEVICE float load_global_f32_below(const float* address, int32_t index, int32_t count) {

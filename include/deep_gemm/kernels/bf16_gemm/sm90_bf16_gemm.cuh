@@ -133,7 +133,7 @@ DG_DEVICE void finish_sums(const Bf16GemmContext<kConfig>& ctx, float (&sums)[kW
         if constexpr (reads_c(kConfig))
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, sums[wave], tile, row, ctx.lane);
-        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row, wave_row, {0, kConfig.block_n});
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, sums[wave], tile, row);
     }
 }
 

@@ -61,8 +61,17 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     auto maps = ctx.operand_maps();
+    const auto give_empty_stage = [&] {
+        if constexpr (!Context::kStartsUnderStore) return;
+        cursor.producer_acquire();
+        if (issuer) ptx::mbarrier_arrive(cursor.barriers.tile_full(cursor.stage));
+        cursor.advance();
+    };
     for (Tile tile; schedule.next(tile);) {
-        if (!ctx.has_product(tile)) continue;
+        if (!ctx.has_product(tile)) {
+            give_empty_stage();
+            continue;
+        }
         maps.turn_to(tile, ctx.args.m, ctx.args.n);
         const uint32_t slices = pieces_with_rows<kConfig.grouping>(tile, a_slices.rows, a_slices.count);
         const uint32_t stage_bytes = a_slices.rows * slices * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
@@ -86,6 +95,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
                 prefetch_boxes<store_config(kConfig), kConfig.block_m>(ctx.args.d, tile, ctx.args.m, k, ctx.num_k_stages(tile));
         }
     }
+    give_empty_stage();
 }
 
 // SFB per row: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its stage.
@@ -130,8 +140,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
         if constexpr (kConfig.has_c && !kConfig.c_is_d)
             if (wave_row < ctx.args.m && tile.n_idx < ctx.args.n)
                 add_c<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, ctx.lane);
-        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row, wave_row,
-                                                 columns_of<Context::kWaves>(places, wave, kConfig.block_n));
+        keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row);
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
                                       ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup);
@@ -151,17 +160,18 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
             feed.restart(tile.m_idx + ctx.row_in_tile(), ctx.wave_places(tile).stride, tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
     };
     restart();
+    MathTile<kConfig> math(ctx, cursor, feed);
+    math.start();
     for (bool more = true; more;) {
-        MathTile<kConfig> math(ctx, cursor, feed, tile.n_idx);
-        if (ctx.has_product(tile))
-            math.run(tile);
-        else if constexpr (Fp8GemmContext<kConfig>::kKGrouped && kConfig.has_c)
-            make_neutral(math.sums);
+        math.clear(tile.n_idx);
+        math.run(tile);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();
+        math.start();
         store_tile(ctx, math, warpgroup, finished);
     }
+    math.settle();
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }
 

@@ -1,14 +1,15 @@
 // The mainloop of a math warpgroup of the SM90 FP8 GEMM: products, and their promotion into FP32 sums.
 #pragma once
 
+#include <deep_gemm/epilogue/add_c.cuh>
 #include <deep_gemm/epilogue/promote.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
+#include <deep_gemm/kernels/fp8_gemm/sm90_holding_loop.cuh>
 #include <deep_gemm/kernels/fp8_gemm/sm90_products.cuh>
 
 namespace deep_gemm {
 
-// One math warpgroup's work on one tile: issue products, retire them into the sums. A product is what one commit covers:
-// for each K block of a stage, 64 rows (a wave) by all or half of the tile's columns (a part).
+// One math warpgroup's work on its tiles, one after another: issue products, retire them into the sums.
 template <Fp8GemmConfig kConfig>
 class MathTile {
   public:
@@ -17,13 +18,30 @@ class MathTile {
     static constexpr int kPartN = kN / kConfig.n_parts;
     static constexpr int kKBlocks = kConfig.k_blocks;
 
-    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed,
-                       uint32_t n_idx)
+    DG_DEVICE MathTile(const Context& ctx, typename Context::Cursor& cursor, typename Context::Feed& feed)
         : ctx_(ctx),
           cursor_(cursor),
           feed_(feed),
-          first_block_columns_(kScaleBlock - n_idx % kScaleBlock),
-          products_(ctx) {
+          products_(ctx) {}
+
+    // Issues the first product of the next tile, or one to be dropped.
+    DG_DEVICE void start() {
+        if constexpr (Context::kStartsUnderStore) {
+            cursor_.consumer_wait();
+            products_.issue(accumulators_[0], 0, products_.operands(cursor_.stage));
+        }
+    }
+    // Drops it.
+    DG_DEVICE void settle() {
+        if constexpr (Context::kStartsUnderStore) {
+            ptx::wgmma_wait<0>();
+            ptx::pin_registers(accumulators_[0].k_block[0]);
+        }
+    }
+
+    // Turns to a tile whose first column is `n_idx`.
+    DG_DEVICE void clear(uint32_t n_idx) {
+        first_block_columns_ = kScaleBlock - n_idx % kScaleBlock;
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
 #pragma unroll
@@ -32,6 +50,7 @@ class MathTile {
 
     // Walks all of the tile's K, with as many of the warpgroup's waves as have rows.
     DG_DEVICE void run(const Tile& tile) {
+        if (!ctx_.has_product(tile)) return run_without_product();
         if constexpr (Context::kSharesWaves)
             if (ctx_.shares_wave(tile)) return run_one_deep<2, Last::kShared>(tile);
         run_waves<Context::kWaves>(tile);
@@ -40,6 +59,12 @@ class MathTile {
     float sums[Context::kWaves][kN / 2];
 
   private:
+    DG_DEVICE void run_without_product() {
+        if constexpr (Context::kKGrouped && kConfig.has_c) make_neutral(sums);
+        settle();
+        if constexpr (Context::kStartsUnderStore) pass_stages<Context::kClusterSize>(cursor_, 1, ctx_.lane);
+    }
+
     // Up to kMost waves have rows: a loop for each number of them.
     template <int kMost>
     DG_DEVICE void run_waves(const Tile& tile) {
@@ -47,10 +72,11 @@ class MathTile {
             if (ctx_.waves_with_rows(tile) <= (kMost - 1) * kConfig.num_math_warpgroups + ctx_.warpgroup())
                 return run_waves<kMost - 1>(tile);
         }
-        if constexpr (kMost == 0)
+        if constexpr (kMost == 0) {
+            settle();
             pass_stages<Context::kClusterSize>(cursor_, ctx_.num_k_stages(tile), ctx_.lane);
-        else if constexpr (Context::kHoldsFactors)
-            run_holding_factors<kMost>(tile);
+        } else if constexpr (Context::kHoldsFactors)
+            multiply_holding_factors<kMost>(ctx_, cursor_, products_, accumulators_[0], sums, ctx_.num_k_stages(tile));
         else if constexpr (kConfig.num_accumulators == 2)
             run_two_deep<kMost * kConfig.n_parts>(tile);
         else
@@ -105,9 +131,10 @@ class MathTile {
                                    : kConfig.num_accumulators == 1 ? 1
                                                                    : max_of(2, Context::kScaleBatch / 2 / kKBlocks);
     static constexpr int kUnrolledBlocks = kUnroll * kKBlocks;
-    // Whether the first product of a stage is issued where the stage before ends, so that the jump back to the loop's head lies
-    // under a product. With one wave, or SFB per row, it gains nothing; loops of fewer waves than there are would spill.
-    static constexpr bool issues_ahead(int products) {
+    // Whether a stage is awaited under the last product of the one before, and its first product issued where that one ends, so that
+    // the jump back to the loop's head lies under a product. With one wave, or SFB per row, it gains nothing; loops of fewer waves
+    // than there are would spill.
+    static constexpr bool looks_ahead(int products) {
         return Context::kWaves > 1 && products == Context::kWaves && !Context::kSfbPerRow;
     }
 
@@ -133,18 +160,18 @@ class MathTile {
         // Left alone, the assembler sinks the scales' shuffles behind the product's wait. With three warpgroups that costs
         // nothing, and the two branches do.
         constexpr bool kPinScales = kConfig.num_math_warpgroups == 2;
-        constexpr bool kAhead = issues_ahead(kProducts);
+        constexpr bool kAhead = looks_ahead(kProducts), kIssuesAtEnd = kAhead || Context::kStartsUnderStore;
         const uint32_t num_k = ctx_.num_k_stages(tile);
         auto current = products_.operands(cursor_.stage);
         const auto begin_stage = [&] {
             cursor_.consumer_wait();
             products_.issue(accumulators_[0], 0, current);
         };
-        if constexpr (kAhead) begin_stage();
+        if constexpr (kAhead && !Context::kStartsUnderStore) begin_stage();
         const auto step = [&](uint32_t k, int i) {
             StageScales scales;
             const uint32_t stage = cursor_.stage;
-            if constexpr (!kAhead) begin_stage();
+            if constexpr (!kIssuesAtEnd) begin_stage();
             for_each_product<kProducts>([&](auto product) {
                 if constexpr (product.value > 0 && kLastWave == Last::kShared)
                     products_.issue_shared(accumulators_[0], current);
@@ -166,63 +193,16 @@ class MathTile {
         };
         // The end of K leaves the loop: were it skipped over, the scales would be merged there, and spilled.
 #pragma unroll 1
-        for (uint32_t k = 0; kAhead || k < num_k; k += kUnroll)
+        for (uint32_t k = 0; kIssuesAtEnd || k < num_k; k += kUnroll)
 #pragma unroll
             for (int i = 0; i < kUnroll; ++i) {
-                if (!kAhead && k + i >= num_k) return;
+                if (!kIssuesAtEnd && k + i >= num_k) return;
                 step(k, i);
-                if (kAhead && k + i + 1 >= num_k) return;
-                if constexpr (kAhead) products_.issue(accumulators_[0], 0, current);
+                if constexpr (!kIssuesAtEnd) continue;
+                if (k + i + 1 >= num_k) return;
+                if constexpr (!kAhead) cursor_.consumer_wait();
+                products_.issue(accumulators_[0], 0, current);
             }
-    }
-
-    // One product at a time, and factors of columns in registers from the first wave on. Products leave loads from shared memory a
-    // quarter of its bandwidth, so they are spread: half of them come under the first product, the rest during its promotion, but
-    // for a few that came in the last promotion of the stage before. What is still on its way when a product is issued delays it.
-    template <int kWavesInUse>
-    DG_DEVICE void run_holding_factors(const Tile& tile) {
-        // Columns of the next stage. Groups of K wait for stages more often, and lose by looking ahead.
-        constexpr int kNext = Context::kKGrouped ? 0 : 8, kUnderProduct = kNext + kN / 2;
-        HeldColumnFactors<kN> sfb;
-        const auto staged_in = [&](uint32_t s, uint32_t lane) { return StagedColumnFactors(ctx_.sfb_stage(s, 0), lane); };
-        if constexpr (kNext > 0) {
-            cursor_.consumer_wait();
-            sfb.template fetch<0, kNext>(staged_in(cursor_.stage, ctx_.lane));
-        }
-#pragma unroll 1
-        for (uint32_t left = ctx_.num_k_stages(tile);; --left) {
-            const bool more = left > 1;
-            const uint32_t stage = cursor_.stage;
-            const auto current = products_.operands(stage);
-            if constexpr (kNext == 0) cursor_.consumer_wait();
-            for_each_product<kWavesInUse>([&](auto wave) {
-                constexpr bool kFirst = wave.value == 0, kLast = wave.value == kWavesInUse - 1;
-                products_.issue(accumulators_[0], wave.value, current);
-                ptx::keep_order(ctx_.args.n);
-                const uint32_t lane = ptx::lane_id_read_here();
-                const auto sfa = read_staged_sfa(ctx_.sfa_stage(stage), ctx_.row_in_tile(lane) + wave.value * Context::kWaveStride);
-                const auto staged = staged_in(stage, lane);
-                if constexpr (kFirst) sfb.template fetch<kNext, kUnderProduct>(staged);
-                if constexpr (kLast) cursor_.advance();
-                if (kLast && kNext > 0 && more) cursor_.consumer_wait();
-                ptx::wgmma_wait<0>();
-                ptx::pin_registers(accumulators_[0].k_block[0]);
-                if (kLast && !kFirst) release(stage);
-                const auto promote = [&](auto first, auto end) {
-                    promote_by_column<first.value, end.value>(accumulators_[0].k_block[0], sums[wave.value], sfa.value[0],
-                                                              ArrivingColumnFactors<kN, kFirst ? kUnderProduct : kN>{sfb, staged});
-                };
-                constexpr int kSplit = kLast ? kNext : 0;
-                promote(IntConstant<0>{}, IntConstant<kSplit>{});
-                if (kSplit > 0 && more) {
-                    ptx::keep_order(ctx_.args.n);
-                    sfb.template fetch<0, kNext>(staged_in(cursor_.stage, lane));
-                }
-                promote(IntConstant<kSplit>{}, IntConstant<kN>{});
-                if (kLast && kFirst) release(stage);
-            });
-            if (!more) return;
-        }
     }
 
     // Two products: the next one is already running while this one is promoted.
@@ -263,14 +243,6 @@ class MathTile {
             retire<0, kProducts - 1, kProducts>(accumulators_[(kProducts - 1) % 2], scales_[0], stage_);
         else
             retire<0, kProducts - 1, kProducts>(accumulators_[1], scales_[1], stage_);
-    }
-
-    template <int kProducts, int kProduct = 0, typename Step>
-    DG_DEVICE void for_each_product(const Step& step) {
-        if constexpr (kProduct < kProducts) {
-            step(IntConstant<kProduct>{});
-            for_each_product<kProducts, kProduct + 1>(step);
-        }
     }
 
     const Context& ctx_;

@@ -7,6 +7,15 @@
 
 namespace deep_gemm {
 
+// Calls step(IntConstant<i>) for the products of a stage.
+template <int kProducts, int kProduct = 0, typename Step>
+DG_DEVICE void for_each_product(const Step& step) {
+    if constexpr (kProduct < kProducts) {
+        step(IntConstant<kProduct>{});
+        for_each_product<kProducts, kProduct + 1>(step);
+    }
+}
+
 template <Fp8GemmConfig kConfig>
 class Products {
   public:

@@ -77,6 +77,45 @@ def masked(groups: int, m: int, n: int, k: int) -> None:
         assert calc_diff(d[g, :count], x[g, :count].double() @ y[g].double().T) < 1e-3, g
 
 
+def grouped_in_tall_tiles(kind: str, cluster_n: int) -> None:
+    """Groups of every number of waves against FP64, masked or by their ends, in tiles of 256 rows, many for each CTA."""
+    counts, n, k, room = [0, 70, 130, 192, 200, 256, 300], 264, 656, 320
+    options = {"grouping": kind, "num_groups": len(counts), "expected_m": 0, "d_dtype": "bf16"}
+    m = room if kind == "masked" else room * len(counts)
+    if kind == "psum":
+        options["alignment"] = deep_gemm.get_mk_alignment_for_contiguous_layout()
+    wanted = {"block_m": 256, "num_accumulators": 1, "cluster_n": cluster_n}
+    choice = _C.explain_fp8_gemm(m, n, k, **options)
+    plans = (choice["best"], *choice["runners_up"])
+    config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
+    deep_gemm.set_num_sms(4)
+    if DEVICE == "cuda":  # for the SMs as they are set
+        _C.pin_fp8_gemm_config(m, n, k, torch.cuda.current_device(), config=config, **options)
+    x, y = torch.randn(len(counts), room, k, device=DEVICE), torch.randn(len(counts), n, k, device=DEVICE)
+    b = tuple(torch.stack(part) for part in zip(*(deep_gemm.per_block_cast_to_fp8(one, use_ue8m0=False) for one in y)))
+    d = torch.full((len(counts), room, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
+    if kind == "masked":
+        a = tuple(torch.stack(part) for part in zip(*(deep_gemm.per_token_cast_to_fp8(one, use_ue8m0=False) for one in x)))
+        deep_gemm.m_grouped_fp8_gemm_nt_masked(a, b, d, torch.tensor(counts, dtype=torch.int32, device=DEVICE), 0)
+        found = [d[g, :count] for g, count in enumerate(counts)]
+        assert all(bool(d[g, count:].isnan().all()) for g, count in enumerate(counts)), "a row past a group's was written"
+    else:
+        alignment, ends, first = options["alignment"], [], []
+        for count in counts:
+            first.append(-(-ends[-1] // alignment) * alignment if ends else 0)
+            ends.append(first[-1] + count)
+        rows = torch.zeros(m, k, device=DEVICE)
+        for g, count in enumerate(counts):
+            rows[first[g] : ends[g]] = x[g, :count]
+        flat = d.view(m, n)
+        layout = torch.tensor(ends, dtype=torch.int32, device=DEVICE)
+        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(deep_gemm.per_token_cast_to_fp8(rows, use_ue8m0=False), b, flat, layout, use_psum_layout=True)
+        found = [flat[start:end] for start, end in zip(first, ends)]
+    deep_gemm.set_num_sms(0)
+    for g, count in enumerate(counts):
+        assert count == 0 or calc_diff(found[g], x[g, :count].double() @ y[g].double().T) < 1e-3, (kind, g)
+
+
 def k_grouped(ks: list, m: int, n: int, dtype: torch.dtype) -> None:
     """One GEMM grouped along K against FP64, added to D; the sizes come from the device alone."""
     x, y = torch.randn(sum(ks), m, device=DEVICE), torch.randn(sum(ks), n, device=DEVICE)
@@ -150,6 +189,9 @@ def main() -> None:
         dense_in_tiles(256, 128, 1, per_row=True, cluster_n=cluster_n)
     contiguous(35, 136, 256)
     masked(4, 96, 136, 256)
+    for cluster_n in (1, 2):
+        grouped_in_tall_tiles("masked", cluster_n)
+        grouped_in_tall_tiles("psum", cluster_n)
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
     for layout in ("nt", "nn", "tn", "tt"):

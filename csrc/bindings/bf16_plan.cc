@@ -85,7 +85,8 @@ void register_bf16_plan(py::module_& m) {
     m.def("bf16_gemm_break_points", &find_break_points, py::arg("n"), py::arg("k"), py::arg("m_min"), py::arg("m_max"),
           "The configs used for m in [m_min, m_max], each with the first m that uses it.");
     m.def("pin_bf16_gemm_config", &pin, py::arg("m"), py::arg("n"), py::arg("k"), py::arg("device"),
-          "For tuning: calls of exactly this shape run with the keyword config from now on.");
+          "For tuning: calls of exactly this shape, on as many SMs as are set now, run with the keyword config from "
+          "now on.");
     m.def("forget_bf16_gemm_plans", &ops::forget_bf16_gemm_plans, "Plans afresh from now on: undoes every pin.");
     m.def("print_bf16_gemm_source", &source_of_config, py::arg("config"), py::arg("arch") = py::dict(),
           "Kernel source of a config: its extern \"C\" entry and its text.");

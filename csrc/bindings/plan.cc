@@ -129,8 +129,8 @@ void register_plan(py::module_& m) {
     m.def("fp8_gemm_cost", &cost_parts, py::arg("m"), py::arg("n"), py::arg("k"),
           "The estimate of a config (keyword config) split by what limits it, in microseconds.");
     m.def("pin_fp8_gemm_config", &pin, py::arg("m"), py::arg("n"), py::arg("k"), py::arg("device"),
-          "For tuning: calls of exactly this shape run with the keyword config from now on. Other keywords as "
-          "for plan_fp8_gemm.");
+          "For tuning: calls of exactly this shape, on as many SMs as are set now, run with the keyword config from "
+          "now on. Other keywords as for plan_fp8_gemm.");
     m.def("forget_fp8_gemm_plans", &ops::forget_fp8_gemm_plans, "Plans afresh from now on: undoes every pin.");
     m.def("print_fp8_gemm_source", &source_of, py::arg("config"), py::arg("arch") = py::dict(),
           "Kernel source of a config: its extern \"C\" entry and its text.");

@@ -3,9 +3,12 @@ the outcome of each is printed as JSON. DG_EMULATE and DG_DRIVER_LIBRARY are in 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
+import itertools
 import json
+import math
 import os
 import sys
 import traceback
@@ -17,7 +20,7 @@ import torch  # noqa: E402
 
 import deep_gemm  # noqa: E402
 from deep_gemm import _C  # noqa: E402
-from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, make_grouped, masked, psum, psum_rows  # noqa: E402
+from grouped_cases import CASES, PER_ROW, WIDE_CASES, contiguous, layout_of, make_grouped, masked, psum, psum_rows  # noqa: E402
 
 BITS = [
     masked((0, 1, 63, 64, 65, 130), 130, 136, 400),
@@ -132,6 +135,15 @@ def tall_tiles_stay_in_their_group() -> None:
         _C.forget_fp8_gemm_plans()
 
 
+def contiguous_macs(case, config: dict) -> int:
+    """What tiles of a config multiply: those of each run of blocks of one group, whole, K in whole stages."""
+    unit = math.gcd(config["block_m"], case.alignment)  # of rows that are looked at
+    runs = [len(list(run)) * unit for group, run in itertools.groupby(layout_of(case)[::unit].tolist()) if group >= 0]
+    rows = sum(-(-run // config["block_m"]) for run in runs) * config["block_m"]
+    width, depth = config["block_n"] * config["cluster_n"], 128 * config["k_blocks"]
+    return rows * -(-case.n // width) * width * -(-case.k // depth) * depth
+
+
 def tall_contiguous_tiles_start_with_groups() -> None:
     """Tiles whose height does not divide the alignment, and rows of nobody between groups: bits are those of low tiles."""
     aligned = {64: ((4, 128), (0, 64), (4, 1), (-1, 64), (2, 192)), 128: ((0, 70), (2, 128), (-1, 128), (1, 30), (1, 129), (3, 1)),
@@ -145,16 +157,26 @@ def tall_contiguous_tiles_start_with_groups() -> None:
             plans = [p for p in (choice["best"], *choice["runners_up"]) if p["config"]["block_m"] == height]
             for cluster in (1, 2):
                 config = next(p["config"] for p in plans if p["config"]["cluster_n"] == cluster and p["config"]["cluster_m"] == 1)
-                _C.pin_fp8_gemm_config(m, case.n, case.k, 0, config=config, **shape)
                 for sms in (2,) if height < 192 else (0, 2):
-                    deep_gemm.set_num_sms(sms)
                     problem = make_grouped(case)
-                    problem.run()
+                    with on_sms(sms):
+                        _C.pin_fp8_gemm_config(m, case.n, case.k, 0, config=config, **shape)
+                        problem.run()
+                    assert last_launch()["mma_macs"] == contiguous_macs(case, config), (config, sms)  # the pin was run
                     problem.check(exact=False)
                     first = bits(problem.d) if first is None else first
                     assert torch.equal(bits(problem.d), first), (alignment, config, sms)
-                deep_gemm.set_num_sms(0)
                 _C.forget_fp8_gemm_plans()
+
+
+@contextlib.contextmanager
+def on_sms(count: int):
+    """Kernels on so many SMs, 0: on all. A pin is for the count of its time."""
+    deep_gemm.set_num_sms(count)
+    try:
+        yield
+    finally:
+        deep_gemm.set_num_sms(0)
 
 
 def last_launch() -> dict:
@@ -251,25 +273,49 @@ def tallest_tiles_write_the_bits_of_others() -> None:
             configs = plans_of_height(case, shape, 256)
             assert len(configs) > 1
             for config in configs:
-                _C.pin_fp8_gemm_config(case.m, n, 400, 0, config=config, recipe=recipe, **shape)
                 problem = make_grouped(case)
-                problem.run()
+                with on_sms(2):  # tile after tile in every CTA
+                    _C.pin_fp8_gemm_config(case.m, n, 400, 0, config=config, recipe=recipe, **shape)
+                    problem.run()
                 problem.check(exact=False)
                 for matrix, rows, _ in problem.selections():
                     assert torch.equal(bits(problem.d[matrix, rows]), bits(first.d[matrix, rows])), (case, config)
             _C.forget_fp8_gemm_plans()
 
 
+def tallest_tiles_without_a_product() -> None:
+    """Tiles of 256 rows of padding alone, first, between others and last, and problems without K, in CTAs that go from tile to tile."""
+    gaps = psum((0, 250, 1, 0, 300, 64, 130), 264, 400, alignment=320, expected_m=0)
+    no_k = (masked((130, 0, 192, 256, 70), 256, 264, 0, expected_m=0), psum((250, 0, 70, 130), 264, 0, alignment=320, expected_m=0))
+    for case in (gaps, *no_k):
+        shape = {"grouping": case.kind, "num_groups": case.groups, "expected_m": 0, "alignment": case.alignment}
+        m = make_grouped(case).d.shape[1]
+        choice = _C.explain_fp8_gemm(m, case.n, max(case.k, 1), **shape)
+        configs = [plan["config"] for plan in (choice["best"], *choice["runners_up"]) if plan["config"]["block_m"] == 256]
+        assert {1, 2} <= {config["cluster_n"] for config in configs} and {1} <= {config["num_accumulators"] for config in configs}
+        for config in configs:
+            for sms in (2, 4):
+                problem = make_grouped(case)
+                with on_sms(sms):
+                    _C.pin_fp8_gemm_config(m, case.n, max(case.k, 1), 0, config=config, **shape)
+                    problem.run()
+                problem.check(exact=False)
+        _C.forget_fp8_gemm_plans()
+
+
 def many_groups_of_any_height() -> None:
     """More groups than a warp has lanes, whose order is that of their waves: no tile is missed or made twice."""
     counts = tuple(37 * i * i % 331 if i % 9 else 0 for i in range(70))
-    for case in (masked(counts, 350, 128, 128, expected_m=0), psum(counts, 128, 128, alignment=64, m=15000, zero_padding=False, expected_m=0)):
+    for case in (masked(counts, 350, 136, 128, expected_m=0), psum(counts, 136, 128, alignment=64, m=15000, zero_padding=False, expected_m=0)):
         shape = {"grouping": case.kind, "num_groups": case.groups, "expected_m": 0, "alignment": case.alignment}
-        for height in (64, 192, 256):
-            config = plans_of_height(case, shape, height)[0]
-            _C.pin_fp8_gemm_config(case.m, case.n, case.k, 0, config=config, **shape)
+        lower = [plans_of_height(case, shape, height)[0] for height in (64, 192)]
+        tallest = [config for config in plans_of_height(case, shape, 256) if config["num_accumulators"] == 1]
+        assert {config["cluster_n"] for config in tallest} == {1, 2}
+        for config in lower + tallest:
             problem = make_grouped(case)
-            problem.run()
+            with on_sms(16):
+                _C.pin_fp8_gemm_config(case.m, case.n, case.k, 0, config=config, **shape)
+                problem.run()
             problem.check(exact=False)
         _C.forget_fp8_gemm_plans()
 
@@ -281,7 +327,7 @@ for function in (
     expected_m_changes_no_bit, sms_change_no_bit, rows_equal_those_of_the_dense_gemm, layouts_that_lie_stay_inside,
     ends_that_lie_stay_inside, zero_padding_writes_no_wave_of_padding, tall_tiles_stay_in_their_group,
     tall_contiguous_tiles_start_with_groups, tall_contiguous_tiles_of_many_blocks, tall_contiguous_tiles_of_groups_that_are_none, waves_without_rows_cost_nothing, tallest_tiles_write_the_bits_of_others,
-    many_groups_of_any_height,
+    many_groups_of_any_height, tallest_tiles_without_a_product,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function
 

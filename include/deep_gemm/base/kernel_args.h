@@ -45,7 +45,7 @@ struct SliceArgs {
 };
 
 // The slices of a tile of `tile_rows` rows among `sharers` CTAs. Where only the device knows how many of them a group wants,
-// none is taller than a wave of wgmma: waves without rows are neither loaded nor multiplied.
+// none is taller than a wave of wgmma: waves without rows are not loaded.
 DG_HOST_DEVICE constexpr SliceArgs row_slices(Grouping grouping, uint32_t tile_rows, uint32_t sharers) {
     uint32_t rows = min_of(tile_rows, align_up<uint32_t>(ceil_div(tile_rows, sharers), 8));  // they start on swizzle atoms
     if (has_entry_per_group(grouping)) rows = min_of<uint32_t>(rows, kWgmmaM);

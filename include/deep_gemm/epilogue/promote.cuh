@@ -65,14 +65,14 @@ struct HeldColumnFactors {
     }
 };
 
-// Held factors on their first use: those from column kHere on come one by one.
-template <int kCount, int kHere>
+// Held factors on their first use: those from column kFirstStaged on come one by one.
+template <int kCount, int kFirstStaged>
 struct ArrivingColumnFactors {
     HeldColumnFactors<kCount>& held;
     StagedColumnFactors staged;
 
     DG_DEVICE float2 fetch(int column) const {
-        if (column >= kHere) held.pair[column / 8] = staged.fetch(column);
+        if (column >= kFirstStaged) held.pair[column / 8] = staged.fetch(column);
         return held.pair[column / 8];
     }
 };

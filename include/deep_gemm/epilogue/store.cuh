@@ -83,7 +83,7 @@ DG_DEVICE void store_pair(char* row, uint32_t column, uint32_t n, float x, float
 }
 
 // Where the waves of a warpgroup lie in D: the first one at `row`, the others `stride` rows from one to the next. Of a last one
-// that it shares, it has the sums of half of the columns, in the first half of its fragment; the rest of it means nothing.
+// that it shares, it has the sums of half of the columns, in the first half of its fragment; the rest of it stays zero.
 struct WavePlaces {
     uint32_t row;
     uint32_t stride = kWgmmaM;
@@ -108,7 +108,7 @@ DG_DEVICE ColumnRange columns_of(const WavePlaces& places, int wave, int block_n
 // of 16 bytes in which N ends. `row` is this thread's first.
 template <StoreConfig kConfig, typename Args>
 DG_DEVICE void store_ragged_wave(const Args& args, const float (&sums)[kConfig.block_n / 2], const Tile& tile,
-                                  uint32_t row, const ColumnRange& columns) {
+                                 uint32_t row, const ColumnRange& columns) {
     const OutputArgs& output = args.output;
     const int32_t group = has_output_per_group(kConfig.grouping) ? tile.group : 0;
 #pragma unroll
@@ -151,7 +151,10 @@ DG_DEVICE void store_rows(const Args& args, ptx::SmemAddr box, uint32_t rows, ui
 #pragma unroll 1
     for (uint32_t i = threadIdx.x % kWarpgroupThreads; i < rows * kChunks; i += kWarpgroupThreads) {
         const uint32_t r = i / kChunks, c = i % kChunks * (16 / kBytes);
-        if (column + c < args.n) ptx::copy_16_to_global(d + (r * output.stride_m + c) * kBytes, staged_chunk<kBytes>(box, r, c));
+        if (column + c >= args.n) continue;
+        uint32_t words[4];
+        ptx::load_shared_u32x4(staged_chunk<kBytes>(box, r, c), words);
+        ptx::store_global_u32x4(d + (r * output.stride_m + c) * kBytes, words);
     }
 }
 
@@ -214,7 +217,7 @@ DG_DEVICE void store_boxes(const Args& args, const float (&sums)[kWaves][kConfig
     };
     const auto is_whole = [&](uint32_t row) { return kConfig.grouping != Grouping::kMasked || row + kWgmmaM <= tile.m_end; };
     if constexpr (kConfig.grouping == Grouping::kMasked) {
-        // Of all waves, the last one with rows alone may end inside.
+        // Only the last wave that has rows can be partial.
         if (tile.m_end < places.row_of((kFirst + kCount - 1) / kBoxesInRow) + kWgmmaM)
             for_each_box([&](ptx::SmemAddr box, uint32_t row, uint32_t column) {
                 if (!is_whole(row)) store_rows<kConfig>(args, box, tile.m_end - row, row, column, tile.group);

@@ -56,15 +56,19 @@ DG_DEVICE void load_shared_f32x2(SmemAddr address, float& x, float& y) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }
 
-// PTX ISA: ld.shared.v4 and st.global.v4. 16 bytes; both addresses are multiples of 16.
-DG_DEVICE void copy_16_to_global(void* destination, SmemAddr source) {
-    asm volatile(
-        "{\n\t"
-        ".reg .b32 word<4>;\n\t"
-        "ld.shared.v4.b32 {word0, word1, word2, word3}, [%1];\n\t"
-        "st.global.v4.b32 [%0], {word0, word1, word2, word3};\n\t"
-        "}" ::"l"(destination), "r"(source)
-        : "memory");
+// PTX ISA: ld.shared.v4. PTX 1.0+. Generic proxy; the address is a multiple of 16.
+DG_DEVICE void load_shared_u32x4(SmemAddr address, uint32_t (&words)[4]) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// PTX ISA: st.global.v4. PTX 1.0+. Generic proxy; the address is a multiple of 16.
+DG_DEVICE void store_global_u32x4(void* address, const uint32_t (&words)[4]) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+                 "r"(words[3])
+                 : "memory");
 }
 
 // PTX ISA: ld.global, predicated: the element at `address` if index < count, else zero without touching memory. Not `.nc`:

@@ -25,8 +25,8 @@ enum class TileOrder : uint8_t {
 // `first_ + l` begin and end. The rows of a tile's group are read again: that costs math warps no register between tiles.
 // Clusters lie along N: their CTAs share rows, hence the group.
 //
-// Of 32 groups those with the most rows in a tile come first. Every cluster then gets about as many of them as any other, and the
-// last tiles, which not all clusters have, are the shortest: 32 groups of 3 or 4 waves, 32 x ~192 rows, gain 4 % by it.
+// Of 32 groups those with the most waves in a tile come first. Every cluster then gets about as many of them as any other, and the
+// last tiles, which not all clusters have, are the shortest.
 template <int kBlockM, int kBlockN, int kClusterN, typename Rows>
 class GroupWalk {
   public:

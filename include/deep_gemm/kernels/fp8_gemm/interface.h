@@ -97,7 +97,7 @@ DG_HOST_DEVICE constexpr int store_columns(const Fp8GemmConfig& c) {
     return store_columns(c.head_unit == 0 ? c.block_n : gcd_of(c.block_n, c.head_unit), d_element_bytes(c));
 }
 
-// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them, at the first one's
+// SFB per row: a warpgroup with several waves reads a K block's factors of columns once for all of them, by the first one's
 // promotion, and finds SFA in the stage, too. They take the registers that products of one K block leave, and that a C read
 // in the epilogue does not.
 DG_HOST_DEVICE constexpr bool holds_column_factors(const Fp8GemmConfig& c) {
@@ -105,10 +105,11 @@ DG_HOST_DEVICE constexpr bool holds_column_factors(const Fp8GemmConfig& c) {
            c.num_accumulators == 1 && (!c.has_c || c.c_is_d);
 }
 
-// Where only the device knows how many rows a group has, the two warpgroups of a tile of four waves share the last one of three.
+// Where only the device knows how many rows a group has, and three of a tile's four waves have some, its two warpgroups share the
+// third.
 DG_HOST_DEVICE constexpr bool shares_waves(const Fp8GemmConfig& c) {
     return has_entry_per_group(c.grouping) && c.sfb_granularity == ScaleGranularity::kPerBlock && c.num_math_warpgroups == 2 &&
-           c.block_m == 4 * kWgmmaM && c.block_n == kScaleBlock && c.num_accumulators == 1;
+           c.block_m == 4 * kWgmmaM && c.block_n == kScaleBlock && c.num_accumulators == 1 && c.k_blocks == 1 && !c.has_c;
 }
 
 DG_HOST_DEVICE constexpr Fp8GemmSmem smem_plan(const Fp8GemmConfig& c) {

@@ -17,16 +17,16 @@ struct Fp8GemmContext {
     static constexpr int kWaves = kConfig.block_m / kWgmmaM / kConfig.num_math_warpgroups;
     static constexpr int kMathWarps = kConfig.num_math_warpgroups * 4;
     static constexpr int kClusterSize = kConfig.cluster_m * kConfig.cluster_n;
-    // Warpgroups take turns at the waves where not all may have rows. Two of them share the last one of three: each multiplies it
-    // with half of the columns.
+    // Warpgroups take turns at the waves where not all may have rows. Where three of four have, two of them share the third: each
+    // multiplies it with half of the columns.
     static constexpr bool kTakesTurns = has_entry_per_group(kConfig.grouping);
     static constexpr uint32_t kFirstWaveStride = kWgmmaM * (kTakesTurns ? 1 : kWaves);
     static constexpr uint32_t kWaveStride = kWgmmaM * (kTakesTurns ? kConfig.num_math_warpgroups : 1);
     static constexpr bool kSharesWaves = shares_waves(kConfig);
-    // Whether a tile's first product is issued before the tile ahead of it is stored. It gains 1 % where groups have few rows each,
-    // and loses elsewhere: stores into shared memory and products slow each other down. Tiles without a product, and the end of
-    // tiles, get a stage without bytes then, and a product of whatever it holds, to be dropped: were there none, the compiler would
-    // wait for products wherever the ways join.
+    // Whether a tile's first product is issued before the tile ahead of it is stored. It gains 1 % in these kernels, and lost in all
+    // others: stores into shared memory and products slow each other down. Tiles without a product, and the end of tiles, get a
+    // stage without bytes then, and a product of whatever it holds, to be dropped; so does a warpgroup without a wave. Were there
+    // none, the compiler would wait for products wherever the ways join.
     static constexpr bool kStartsUnderStore = kSharesWaves;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
@@ -43,6 +43,8 @@ struct Fp8GemmContext {
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");
     static_assert(kScaleBatch % (2 * kConfig.k_blocks) == 0, "batches hold whole stages, an even number of them");
+    static_assert(kConfig.num_stages >= 2, "a stage is awaited while the one before it is in use");
+    static_assert(!kSharesWaves || kConfig.block_n / 2 % kSmem.store_n == 0, "halves of a wave are whole store boxes");
     static_assert(!divides_rows(kConfig.grouping) || kConfig.cluster_m == 1, "a cluster stays within a group");
     static_assert(kConfig.num_math_warpgroups == 1 ||
                       registers_suffice(kConfig.num_math_warpgroups, math_registers(kConfig), load_registers(kConfig)),
@@ -89,7 +91,12 @@ struct Fp8GemmContext {
         return warpgroup() * kFirstWaveStride + warp % 4 * 16 + of_lane / 4;
     }
     DG_DEVICE uint32_t row_in_wave() const { return warp % 4 * 16 + lane / 4; }
-    // Waves of a tile that have rows.
+    // A warp has read the stage, factors included: one lane gives it back for all.
+    DG_DEVICE void release(const Cursor& cursor, uint32_t stage) const {
+        if constexpr (kSfbPerRow) __syncwarp();
+        consumer_release<kClusterSize>(cursor.barriers, stage, lane);
+    }
+    // Waves of a tile that have rows; of one that starts behind its group's rows, none or all.
     DG_DEVICE uint32_t waves_with_rows(const Tile& tile) const {
         return pieces_with_rows<kConfig.grouping>(tile, kWgmmaM, kConfig.block_m / kWgmmaM);
     }
@@ -100,8 +107,11 @@ struct Fp8GemmContext {
     // Where this warpgroup's waves lie in D.
     DG_DEVICE WavePlaces wave_places(const Tile& tile) const {
         const uint32_t first = tile.m_idx + warpgroup() * kFirstWaveStride;
-        if (!shares_wave(tile)) return {first, kWaveStride};
-        return {first, kWaveStride - warpgroup() * kFirstWaveStride, true, warpgroup() * (kConfig.block_n / 2)};
+        if (!shares_wave(tile)) return {.row = first, .stride = kWaveStride};
+        return {.row = first,
+                .stride = kWaveStride - warpgroup() * kFirstWaveStride,
+                .shares_last = true,
+                .shared_column = warpgroup() * (kConfig.block_n / 2)};
     }
 };
 

@@ -5,7 +5,7 @@
 //   global SFB (per row; of some tiles SFA, too) --cp.async--> smem stages ^
 //
 //   barrier        arrivals                                          waits
-//   tile_full[s]   1 (load role, + the stage's bytes); SFB per row:  every math warp
+//   tile_full[s]   1 (load role, + the stage's bytes, if any); SFB per row:  every math warp
 //                  + 32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
@@ -128,8 +128,7 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
 
 // Adds C, or drops rows of no group, and stores through the warpgroup's own part of the staging area.
 template <Fp8GemmConfig kConfig>
-DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>& math, uint32_t warpgroup,
-                          const Tile& tile) {
+DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>& math, uint32_t warpgroup, const Tile& tile) {
     using Context = Fp8GemmContext<kConfig>;
     constexpr uint32_t kStagingBytes = kConfig.store_boxes * Context::kSmem.store_tile;
     const WavePlaces places = ctx.wave_places(tile);
@@ -146,32 +145,33 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
                                       ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup);
 }
 
-// Tile after tile: while one is stored, the next one's first factors are on their way.
+// Tile after tile: while one is stored, the next one's first factors are on their way, and of some its first product.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
-    const uint32_t warpgroup = ctx.warp / 4;
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
+    const uint32_t warpgroup = ctx.warpgroup();
     auto schedule = ctx.schedule();
     Tile tile;
     if (!schedule.next(tile)) return;
     typename Fp8GemmContext<kConfig>::Feed feed(ctx.args, ctx.lane);
     const auto restart = [&] {
         if (!Fp8GemmContext<kConfig>::kHoldsFactors && ctx.has_product(tile))
-            feed.restart(tile.m_idx + ctx.row_in_tile(), ctx.wave_places(tile).stride, tile.n_idx, ctx.scale_group(tile), ctx.k_of(tile));
+            feed.restart(tile.m_idx + ctx.row_in_tile(), ctx.wave_places(tile).stride, tile.n_idx, ctx.scale_group(tile),
+                         ctx.k_of(tile));
     };
     restart();
     MathTile<kConfig> math(ctx, cursor, feed);
-    math.start();
+    math.issue_ahead();
     for (bool more = true; more;) {
-        math.clear(tile.n_idx);
+        math.turn_to(tile.n_idx);
         math.run(tile);
         const Tile finished = tile;
         more = schedule.next(tile);
         if (more) restart();
-        math.start();
+        math.issue_ahead();
         store_tile(ctx, math, warpgroup, finished);
     }
-    math.settle();
+    math.drain();
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }
 

@@ -17,7 +17,7 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
     using Context = Fp8GemmContext<kConfig>;
     constexpr int kN = kConfig.block_n;
     // Columns of the next stage. Groups of K wait for stages more often, and lose by looking ahead.
-    constexpr int kNext = Context::kKGrouped ? 0 : 8, kUnderProduct = kNext + kN / 2;
+    constexpr int kNext = Context::kKGrouped ? 0 : 8, kUnderProduct = min_of(kN, kNext + kN / 2);
     HeldColumnFactors<kN> sfb;
     const auto staged_in = [&](uint32_t s, uint32_t lane) { return StagedColumnFactors(ctx.sfb_stage(s, 0), lane); };
     if constexpr (kNext > 0) {
@@ -29,10 +29,6 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
         const bool more = left > 1;
         const uint32_t stage = cursor.stage;
         const auto current = products.operands(stage);
-        const auto release = [&] {
-            __syncwarp();  // lanes have read factors from the stage, and one arrives for all
-            consumer_release<Context::kClusterSize>(cursor.barriers, stage, ctx.lane);
-        };
         if constexpr (kNext == 0) cursor.consumer_wait();
         for_each_product<kWavesInUse>([&](auto wave) {
             constexpr bool kFirst = wave.value == 0, kLast = wave.value == kWavesInUse - 1;
@@ -46,7 +42,7 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
             if (kLast && kNext > 0 && more) cursor.consumer_wait();
             ptx::wgmma_wait<0>();
             ptx::pin_registers(accumulators.k_block[0]);
-            if (kLast && !kFirst) release();
+            if (kLast && !kFirst) ctx.release(cursor, stage);
             const auto promote = [&](auto first, auto end) {
                 promote_by_column<first.value, end.value>(accumulators.k_block[0], sums[wave.value], sfa.value[0],
                                                           ArrivingColumnFactors<kN, kFirst ? kUnderProduct : kN>{sfb, staged});
@@ -58,7 +54,7 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
                 sfb.template fetch<0, kNext>(staged_in(cursor.stage, lane));
             }
             promote(IntConstant<kSplit>{}, IntConstant<kN>{});
-            if (kLast && kFirst) release();
+            if (kLast && kFirst) ctx.release(cursor, stage);
         });
         if (!more) return;
     }

@@ -25,22 +25,22 @@ class MathTile {
           products_(ctx) {}
 
     // Issues the first product of the next tile, or one to be dropped.
-    DG_DEVICE void start() {
+    DG_DEVICE void issue_ahead() {
         if constexpr (Context::kStartsUnderStore) {
             cursor_.consumer_wait();
             products_.issue(accumulators_[0], 0, products_.operands(cursor_.stage));
         }
     }
     // Drops it.
-    DG_DEVICE void settle() {
+    DG_DEVICE void drain() {
         if constexpr (Context::kStartsUnderStore) {
             ptx::wgmma_wait<0>();
             ptx::pin_registers(accumulators_[0].k_block[0]);
         }
     }
 
-    // Turns to a tile whose first column is `n_idx`.
-    DG_DEVICE void clear(uint32_t n_idx) {
+    // Turns to a tile whose first column is `n_idx`: no sums yet.
+    DG_DEVICE void turn_to(uint32_t n_idx) {
         first_block_columns_ = kScaleBlock - n_idx % kScaleBlock;
 #pragma unroll
         for (int wave = 0; wave < Context::kWaves; ++wave)
@@ -52,7 +52,7 @@ class MathTile {
     DG_DEVICE void run(const Tile& tile) {
         if (!ctx_.has_product(tile)) return run_without_product();
         if constexpr (Context::kSharesWaves)
-            if (ctx_.shares_wave(tile)) return run_one_deep<2, Last::kShared>(tile);
+            if (ctx_.shares_wave(tile)) return run_one_deep<2, LastWave::kHalf>(tile);
         run_waves<Context::kWaves>(tile);
     }
 
@@ -61,22 +61,23 @@ class MathTile {
   private:
     DG_DEVICE void run_without_product() {
         if constexpr (Context::kKGrouped && kConfig.has_c) make_neutral(sums);
-        settle();
+        drain();
         if constexpr (Context::kStartsUnderStore) pass_stages<Context::kClusterSize>(cursor_, 1, ctx_.lane);
     }
 
     // Up to kMost waves have rows: a loop for each number of them.
     template <int kMost>
     DG_DEVICE void run_waves(const Tile& tile) {
-        if constexpr (kMost > 0 && has_entry_per_group(kConfig.grouping)) {
+        if constexpr (kMost > 0 && Context::kTakesTurns) {
             if (ctx_.waves_with_rows(tile) <= (kMost - 1) * kConfig.num_math_warpgroups + ctx_.warpgroup())
                 return run_waves<kMost - 1>(tile);
         }
         if constexpr (kMost == 0) {
-            settle();
+            drain();
             pass_stages<Context::kClusterSize>(cursor_, ctx_.num_k_stages(tile), ctx_.lane);
         } else if constexpr (Context::kHoldsFactors)
-            multiply_holding_factors<kMost>(ctx_, cursor_, products_, accumulators_[0], sums, ctx_.num_k_stages(tile));
+            multiply_holding_factors<kMost>(ctx_, cursor_, products_, accumulators_[0], sums,
+                                            ctx_.num_k_stages(tile));
         else if constexpr (kConfig.num_accumulators == 2)
             run_two_deep<kMost * kConfig.n_parts>(tile);
         else
@@ -91,36 +92,32 @@ class MathTile {
     };
 
     enum class Release { kNo, kYes };
-    enum class Last { kOwn, kShared };  // whose the last wave is
+    enum class LastWave { kWhole, kHalf };  // kHalf: of a wave that two warpgroups share, half of the columns
 
     // Waits for all but the newest kStillPending products, then promotes product kProduct of `stage`. The last product of
     // a stage gives it back: before the promotion, unless that still reads SFB from it.
-    template <int kStillPending, int kProduct, int kProducts, Last kLastWave = Last::kOwn>
-    DG_DEVICE void retire(Accumulators& accumulators, const StageScales& scales, uint32_t stage, Release release_stage = Release::kYes) {
+    template <int kStillPending, int kProduct, int kProducts, LastWave kLastWave = LastWave::kWhole>
+    DG_DEVICE void retire(Accumulators& accumulators, const StageScales& scales, uint32_t stage,
+                          Release release_stage = Release::kYes) {
         constexpr int kWave = kProduct / kConfig.n_parts, kFirst = kProduct % kConfig.n_parts * kPartN;
         constexpr bool kLast = kProduct == kProducts - 1;
-        constexpr int kColumns = kLast && kLastWave == Last::kShared ? kN / 2 : kPartN;
+        constexpr int kColumns = kLast && kLastWave == LastWave::kHalf ? kN / 2 : kPartN;
         ptx::wgmma_wait<kStillPending>();
 #pragma unroll
         for (int i = 0; i < kKBlocks; ++i) ptx::pin_registers(accumulators.k_block[i]);
-        if (kLast && !Context::kSfbPerRow && release_stage == Release::kYes) release(stage);
+        if (kLast && !Context::kSfbPerRow && release_stage == Release::kYes) ctx_.release(cursor_, stage);
 #pragma unroll
         for (int i = 0; i < kKBlocks; ++i) {
             float* part_sums = sums[kWave] + kFirst / 2;
             const auto& scale = scales.k_block[i].value[kWave];
             if constexpr (Context::kSfbPerRow)
                 promote_by_column<0, kPartN>(accumulators.k_block[i], part_sums, scale,
-                                          StagedColumnFactors(ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane));
+                                             StagedColumnFactors(ctx_.sfb_stage(stage, i) + kFirst * sizeof(float), ctx_.lane));
             else
-                promote_by_block<kN, kFirst, kColumns>(reinterpret_cast<float(&)[kColumns / 2]>(accumulators.k_block[i]), part_sums, scale, first_block_columns_);
+                promote_by_block<kN, kFirst, kColumns>(reinterpret_cast<float(&)[kColumns / 2]>(accumulators.k_block[i]),
+                                                       part_sums, scale, first_block_columns_);
         }
-        if (kLast && Context::kSfbPerRow && release_stage == Release::kYes) release(stage);
-    }
-
-    // Lanes have read SFs from the stage, and one arrives for all.
-    DG_DEVICE void release(uint32_t stage) {
-        if constexpr (Context::kSfbPerRow) __syncwarp();
-        consumer_release<Context::kClusterSize>(cursor_.barriers, stage, ctx_.lane);
+        if (kLast && Context::kSfbPerRow && release_stage == Release::kYes) ctx_.release(cursor_, stage);
     }
 
     // Stages that a loop's body holds: all of a batch of scales in the tall tiles of large problems, which gain 2 % by it, and
@@ -155,7 +152,7 @@ class MathTile {
     // One product at a time: the other warpgroups' run while this one is promoted. From its promotion to the next product
     // there must be as little as can be, so scales and the next stage's addresses are made ready under the first and the last
     // product of a stage. kProducts: of a stage, wave by wave, part by part.
-    template <int kProducts, Last kLastWave = Last::kOwn>
+    template <int kProducts, LastWave kLastWave = LastWave::kWhole>
     DG_DEVICE void run_one_deep(const Tile& tile) {
         // Left alone, the assembler sinks the scales' shuffles behind the product's wait. With three warpgroups that costs
         // nothing, and the two branches do.
@@ -173,7 +170,7 @@ class MathTile {
             const uint32_t stage = cursor_.stage;
             if constexpr (!kIssuesAtEnd) begin_stage();
             for_each_product<kProducts>([&](auto product) {
-                if constexpr (product.value > 0 && kLastWave == Last::kShared)
+                if constexpr (product.value > 0 && kLastWave == LastWave::kHalf)
                     products_.issue_shared(accumulators_[0], current);
                 else if constexpr (product.value > 0)
                     products_.issue(accumulators_[0], product.value, current);

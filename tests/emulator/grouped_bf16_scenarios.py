@@ -89,6 +89,19 @@ def tall_tiles_stay_in_their_group() -> None:
         _C.forget_bf16_gemm_plans()
 
 
+def many_groups_of_any_height() -> None:
+    """More groups than a warp has lanes, whose order is that of their waves: no tile is missed or made twice."""
+    for case in shared.MANY_GROUPS:
+        kinds = {"grouping": case.kind, "num_groups": case.groups, "expected_m": 0, "alignment": case.alignment}
+        for change in (TALL, TALLEST):
+            problem = make_grouped_bf16(case)
+            with shared.on_sms(16):
+                _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(grouping=case.kind, **change), **kinds)
+                problem.run()
+            problem.check(exact=False)
+        _C.forget_bf16_gemm_plans()
+
+
 def waves_without_rows_cost_nothing() -> None:
     """Of a tile of 256 rows, those of a masked or psum group's rows are loaded and multiplied, in waves of 64."""
     shape = {"grouping": "masked", "num_groups": 1, "expected_m": 0}
@@ -113,7 +126,7 @@ SCENARIOS = {name: function for name, function in shared.SCENARIOS.items() if no
 SCENARIOS.update({f"cases_{i}": lambda i=i: cases(i) for i in range(SHARDS)})
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
 SCENARIOS.update({f"configs_change_no_bit_{kind}": lambda kind=kind: configs_change_no_bit(kind) for kind in BY_KIND})
-for function in (rows_equal_those_of_the_dense_gemm, tall_tiles_stay_in_their_group, waves_without_rows_cost_nothing, kernels_ran):
+for function in (rows_equal_those_of_the_dense_gemm, tall_tiles_stay_in_their_group, waves_without_rows_cost_nothing, many_groups_of_any_height, kernels_ran):
     SCENARIOS[function.__name__] = function
 
 if __name__ == "__main__":

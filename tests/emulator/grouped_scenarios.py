@@ -303,10 +303,16 @@ def tallest_tiles_without_a_product() -> None:
         _C.forget_fp8_gemm_plans()
 
 
+MANY_COUNTS = tuple(37 * i * i % 331 if i % 9 else 0 for i in range(70))
+MANY_GROUPS = (
+    masked(MANY_COUNTS, 350, 136, 128, expected_m=0),
+    psum(MANY_COUNTS, 136, 128, alignment=64, m=15000, zero_padding=False, expected_m=0),
+)
+
+
 def many_groups_of_any_height() -> None:
     """More groups than a warp has lanes, whose order is that of their waves: no tile is missed or made twice."""
-    counts = tuple(37 * i * i % 331 if i % 9 else 0 for i in range(70))
-    for case in (masked(counts, 350, 136, 128, expected_m=0), psum(counts, 136, 128, alignment=64, m=15000, zero_padding=False, expected_m=0)):
+    for case in MANY_GROUPS:
         shape = {"grouping": case.kind, "num_groups": case.groups, "expected_m": 0, "alignment": case.alignment}
         lower = [plans_of_height(case, shape, height)[0] for height in (64, 192)]
         tallest = [config for config in plans_of_height(case, shape, 256) if config["num_accumulators"] == 1]

@@ -307,12 +307,14 @@ MANY_COUNTS = tuple(37 * i * i % 331 if i % 9 else 0 for i in range(70))
 MANY_GROUPS = (
     masked(MANY_COUNTS, 350, 136, 128, expected_m=0),
     psum(MANY_COUNTS, 136, 128, alignment=64, m=15000, zero_padding=False, expected_m=0),
+    psum(MANY_COUNTS[:40], 136, 128, alignment=320, expected_m=0),  # with tiles of padding alone
 )
 
 
 def many_groups_of_any_height() -> None:
     """More groups than a warp has lanes, whose order is that of their waves: no tile is missed or made twice."""
     for case in MANY_GROUPS:
+        case = dataclasses.replace(case, m=make_grouped(case).d.shape[1])
         shape = {"grouping": case.kind, "num_groups": case.groups, "expected_m": 0, "alignment": case.alignment}
         lower = [plans_of_height(case, shape, height)[0] for height in (64, 192)]
         tallest = [config for config in plans_of_height(case, shape, 256) if config["num_accumulators"] == 1]

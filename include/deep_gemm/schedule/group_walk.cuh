@@ -2,6 +2,7 @@
 // how many there are is read on the device. What an entry means is a policy, `Rows`:
 //   of(groups, group, m)   the rows of a group that exists
 //   kOrder                 the order of the tiles of a group
+//   kPads                  whether there may be tiles of padding alone
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -26,7 +27,9 @@ enum class TileOrder : uint8_t {
 // Clusters lie along N: their CTAs share rows, hence the group.
 //
 // Of 32 groups those with the most waves in a tile come first. Every cluster then gets about as many of them as any other, and the
-// last tiles, which not all clusters have, are the shortest.
+// last tiles, which not all clusters have, are the shortest. Their tiles of padding alone come ahead of all others, and are stored
+// while the first products are loaded: among the others they would fall to some clusters again and again, to every second one where
+// each group has a tile of either kind along M.
 template <int kBlockM, int kBlockN, int kClusterN, typename Rows>
 class GroupWalk {
   public:
@@ -36,22 +39,19 @@ class GroupWalk {
           m_(m),
           n_tiles_(ceil_div<uint32_t>(n, kBlockN * kClusterN)),
           index_(blockIdx.x / kClusterN),
-          rank_n_(cluster_rank) {
+          rank_n_(cluster_rank),
+          in_padding_(pads()) {
         look_at(0);
     }
 
     DG_DEVICE bool next(Tile& tile) {
-        while (index_ >= tiles_) {
-            if (first_ + 32 >= groups_.count) return false;
-            index_ -= tiles_;
-            look_at(first_ + 32);
-        }
+        while (index_ >= tiles_)
+            if (!look_further()) return false;
         const uint32_t lane = __ffs(__ballot_sync(kAllLanes, tiles_begin_ <= index_ && index_ < tiles_end_)) - 1;
         const GroupRows rows = Rows::of(groups_, first_ + lane, m_);
-        const uint32_t m_tiles = ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM);
         const uint32_t within = index_ - __shfl_sync(kAllLanes, tiles_begin_, lane);
-        const TileCoord at = coord(within, m_tiles);
-        tile.m_idx = rows.first + at.m_idx * kBlockM;
+        const TileCoord at = coord(within, m_tiles_of(rows));
+        tile.m_idx = rows.first + (at.m_idx + (in_padding_ ? product_tiles_of(rows) : 0)) * kBlockM;
         tile.n_idx = (at.n_idx * kClusterN + rank_n_) * kBlockN;
         tile.m_end = rows.stored_end;
         tile.zero_from = rows.end;
@@ -63,6 +63,15 @@ class GroupWalk {
   private:
     static constexpr uint32_t kAllLanes = 0xffffffff;
 
+    DG_DEVICE static uint32_t product_tiles_of(const GroupRows& rows) {
+        return ceil_div<uint32_t>(rows.end - rows.first, kBlockM);
+    }
+    // Tiles of a group along M: those with a product, or those of padding alone.
+    DG_DEVICE uint32_t m_tiles_of(const GroupRows& rows) const {
+        if (!in_padding_) return product_tiles_of(rows);
+        return ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM) - product_tiles_of(rows);
+    }
+
     DG_DEVICE TileCoord coord(uint32_t within, uint32_t m_tiles) const {
         if constexpr (Rows::kOrder == TileOrder::kBanded)
             return raster_on_device(raster_, m_tiles, n_tiles_).tile(within);
@@ -72,13 +81,27 @@ class GroupWalk {
             return {within % m_tiles, within / m_tiles};
     }
 
+    // Whether a tile may be of padding alone: not where whole ones end a group.
+    DG_DEVICE bool pads() const { return Rows::kPads && kBlockM % groups_.stored_alignment != 0; }
+
+    // From padding to the products of the same groups, or to the next 32.
+    DG_DEVICE bool look_further() {
+        if (!in_padding_ && first_ + 32 >= groups_.count) return false;
+        index_ -= tiles_;
+        const uint32_t first = in_padding_ ? first_ : first_ + 32;
+        in_padding_ = !in_padding_ && pads();
+        look_at(first);
+        return true;
+    }
+
     DG_DEVICE void look_at(uint32_t first) {
         constexpr uint32_t kTileWaves = kBlockM / kWgmmaM;
         const uint32_t lane = ptx::lane_id(), lanes_below = (1u << lane) - 1;
         first_ = first;
         const GroupRows rows = first + lane < groups_.count ? Rows::of(groups_, first + lane, m_) : GroupRows{0, 0, 0};
-        const uint32_t m_tiles = ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM);
-        const uint32_t waves = m_tiles > 1 ? kTileWaves : ceil_div<uint32_t>(rows.end - rows.first, kWgmmaM);
+        const uint32_t m_tiles = m_tiles_of(rows);
+        const bool is_whole = m_tiles > 1 || in_padding_;
+        const uint32_t waves = is_whole ? kTileWaves : ceil_div<uint32_t>(rows.end - rows.first, kWgmmaM);
         // Groups of whole tiles have one or more along M, all others one.
         const uint32_t whole = waves == kTileWaves ? m_tiles : 0, up_to_mine = inclusive_sum(whole);
         uint32_t before = up_to_mine - whole, placed = __shfl_sync(kAllLanes, up_to_mine, 31);
@@ -98,6 +121,7 @@ class GroupWalk {
     const uint32_t m_, n_tiles_;
     uint32_t index_;  // of the cluster's next tile, counted from the start of the 32 groups
     uint32_t rank_n_;
+    bool in_padding_;
     uint32_t first_;
     uint32_t tiles_begin_, tiles_end_;  // of this lane's group
     uint32_t tiles_;                    // of all 32

@@ -62,14 +62,17 @@ class GroupWalk {
 
   private:
     static constexpr uint32_t kAllLanes = 0xffffffff;
+    // Tiles of 256 rows, which seldom are of padding alone, have no register for it: the compiler would order their products one
+    // after another.
+    static constexpr bool kPadsFirst = Rows::kPads && kBlockM < 256;
 
     DG_DEVICE static uint32_t product_tiles_of(const GroupRows& rows) {
         return ceil_div<uint32_t>(rows.end - rows.first, kBlockM);
     }
-    // Tiles of a group along M: those with a product, or those of padding alone.
+    // Tiles of a group along M: all of them, or those with a product, or those of padding alone.
     DG_DEVICE uint32_t m_tiles_of(const GroupRows& rows) const {
-        if (!in_padding_) return product_tiles_of(rows);
-        return ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM) - product_tiles_of(rows);
+        if (kPadsFirst && !in_padding_) return product_tiles_of(rows);
+        return ceil_div<uint32_t>(rows.stored_end - rows.first, kBlockM) - (kPadsFirst ? product_tiles_of(rows) : 0);
     }
 
     DG_DEVICE TileCoord coord(uint32_t within, uint32_t m_tiles) const {
@@ -82,7 +85,7 @@ class GroupWalk {
     }
 
     // Whether a tile may be of padding alone: not where whole ones end a group.
-    DG_DEVICE bool pads() const { return Rows::kPads && kBlockM % groups_.stored_alignment != 0; }
+    DG_DEVICE bool pads() const { return kPadsFirst && kBlockM % groups_.stored_alignment != 0; }
 
     // From padding to the products of the same groups, or to the next 32.
     DG_DEVICE bool look_further() {

@@ -19,6 +19,12 @@ def quantised(rows: int, k: int, blocks: bool) -> tuple:
     return x, cast(x, use_ue8m0=False)
 
 
+def quantised_groups(x: torch.Tensor, blocks: bool) -> tuple:
+    """[G, rows, K] as E4M3 and factors, each group by itself."""
+    cast = deep_gemm.per_block_cast_to_fp8 if blocks else deep_gemm.per_token_cast_to_fp8
+    return tuple(torch.stack(part) for part in zip(*(cast(group, use_ue8m0=False) for group in x)))
+
+
 def dense(m: int, n: int, k: int, out: torch.dtype = torch.bfloat16, per_row: bool = False, with_c: bool = False) -> None:
     """One dense GEMM against FP64."""
     (x, a), (y, b) = quantised(m, k, False), quantised(n, k, not per_row)
@@ -54,8 +60,7 @@ def contiguous(blocks: int, n: int, k: int) -> None:
     if DEVICE == "cuda":
         _C.pin_fp8_gemm_config(m, n, k, torch.cuda.current_device(), config=config, **options)
     x, y = torch.randn(m, k, device=DEVICE), torch.randn(3, n, k, device=DEVICE)
-    b8 = [deep_gemm.per_block_cast_to_fp8(y[g], use_ue8m0=False) for g in range(3)]
-    b = tuple(torch.stack(part) for part in zip(*b8))
+    b = quantised_groups(y, True)
     d = torch.full((m, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
     deep_gemm.m_grouped_fp8_gemm_nt_contiguous(deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False), b, d, layout)
     for g in range(3):
@@ -66,9 +71,7 @@ def contiguous(blocks: int, n: int, k: int) -> None:
 def masked(groups: int, m: int, n: int, k: int) -> None:
     """One masked grouped GEMM against FP64, counts from none to all."""
     x, y = torch.randn(groups, m, k, device=DEVICE), torch.randn(groups, n, k, device=DEVICE)
-    a8 = [deep_gemm.per_token_cast_to_fp8(x[g], use_ue8m0=False) for g in range(groups)]
-    b8 = [deep_gemm.per_block_cast_to_fp8(y[g], use_ue8m0=False) for g in range(groups)]
-    a, b = (tuple(torch.stack(part) for part in zip(*pairs)) for pairs in (a8, b8))
+    a, b = quantised_groups(x, False), quantised_groups(y, True)
     d = torch.full((groups, m, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
     counts = torch.linspace(0, m, groups, device=DEVICE).to(torch.int32)
     deep_gemm.m_grouped_fp8_gemm_nt_masked(a, b, d, counts, m)
@@ -92,11 +95,10 @@ def grouped_in_tall_tiles(kind: str, cluster_n: int) -> None:
     if DEVICE == "cuda":  # for the SMs as they are set
         _C.pin_fp8_gemm_config(m, n, k, torch.cuda.current_device(), config=config, **options)
     x, y = torch.randn(len(counts), room, k, device=DEVICE), torch.randn(len(counts), n, k, device=DEVICE)
-    b = tuple(torch.stack(part) for part in zip(*(deep_gemm.per_block_cast_to_fp8(one, use_ue8m0=False) for one in y)))
+    b = quantised_groups(y, True)
     d = torch.full((len(counts), room, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
     if kind == "masked":
-        a = tuple(torch.stack(part) for part in zip(*(deep_gemm.per_token_cast_to_fp8(one, use_ue8m0=False) for one in x)))
-        deep_gemm.m_grouped_fp8_gemm_nt_masked(a, b, d, torch.tensor(counts, dtype=torch.int32, device=DEVICE), 0)
+        deep_gemm.m_grouped_fp8_gemm_nt_masked(quantised_groups(x, False), b, d, torch.tensor(counts, dtype=torch.int32, device=DEVICE), 0)
         found = [d[g, :count] for g, count in enumerate(counts)]
         assert all(bool(d[g, count:].isnan().all()) for g, count in enumerate(counts)), "a row past a group's was written"
     else:

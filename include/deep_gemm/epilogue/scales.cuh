@@ -1,6 +1,6 @@
 // Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
 //   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
-//     and multiplies another K block's factors, a whole batch ahead of use; a shuffle hands them round.
+//     and multiplies other factors, a whole batch ahead of use; a shuffle hands them round.
 //   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages; SFA, too, for tiles whose
 //     registers hold SFB.
 #pragma once
@@ -18,8 +18,9 @@ struct RowScales {
     float value[kWaves][2][kBlocks == 0 ? 1 : kBlocks];
 };
 
-// Feeds a math thread the scales of consecutive K blocks, kBatch (4 or 8) at a time. The next batch is in flight while
-// this one is used: short K blocks need the longer batch to cover a load's latency.
+// Feeds a math thread the scales of consecutive K blocks, kBatch (2, 4 or 8) at a time. The next batch is in flight while
+// this one is used: short K blocks need the longer batch to cover a load's latency. A quad's lanes share out each four K blocks, or
+// two and halves of the waves.
 // `Args` has sfa, sfb and the extents m, n.
 template <typename Args, int kWaves, int kBlocks, int kBatch>
 class ScaleFeed {
@@ -27,7 +28,8 @@ class ScaleFeed {
     using Scales = RowScales<kWaves, kBlocks>;
 
     // Follows with restart().
-    DG_DEVICE ScaleFeed(const Args& args, uint32_t lane) : args_(args), quad_lane_(lane % 4) {}
+    DG_DEVICE ScaleFeed(const Args& args, uint32_t lane)
+        : args_(args), k_lane_(lane % kLanesAlongK), first_wave_(lane % 4 / kLanesAlongK * kOwnWaves) {}
 
     // Turns to the tile whose first column is `column`, with `k` of K; starts its first loads. This thread's first row of wave i
     // is `row` + i * `wave_stride`. `group` counts in the strides of operands that have groups.
@@ -36,26 +38,26 @@ class ScaleFeed {
         const float* sfb = args_.sfb.data + group * args_.sfb.stride_g;
         // Rows and columns past the matrix use the last one's factors: their results are never stored.
 #pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
+        for (int wave = 0; wave < kOwnWaves; ++wave)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const uint32_t r = min_of(row + wave * wave_stride + half * 8, args_.m - 1);
-                row_[wave][half] = sfa + r * args_.sfa.stride_mn + quad_lane_ * args_.sfa.stride_k;
+                const uint32_t r = min_of(row + (first_wave_ + wave) * wave_stride + half * 8, args_.m - 1);
+                row_[wave][half] = sfa + r * args_.sfa.stride_mn + k_lane_ * args_.sfa.stride_k;
             }
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i) {
             const uint32_t last = ceil_div<uint32_t>(args_.n, kScaleBlock) - 1;
             const uint32_t block = min_of(column / kScaleBlock + i, last);
-            block_[i] = sfb + block * args_.sfb.stride_mn + quad_lane_ * args_.sfb.stride_k;
+            block_[i] = sfb + block * args_.sfb.stride_mn + k_lane_ * args_.sfb.stride_k;
         }
-        remaining_ = static_cast<int>(ceil_div<uint32_t>(k, kBlockK)) - static_cast<int>(quad_lane_);
+        remaining_ = static_cast<int>(ceil_div<uint32_t>(k, kBlockK)) - static_cast<int>(k_lane_);
         load();
     }
 
     // Makes the scales of the next kStep K blocks current, a batch or less; `position` in the batch is that of the first.
     template <int kStep>
     DG_DEVICE void turn_to(uint32_t position) {
-        static_assert(kStep <= kBatch && (kStep % 4 == 0 || 4 % kStep == 0), "steps do not straddle groups");
+        static_assert(kStep <= kBatch && (kStep % kLanesAlongK == 0 || kLanesAlongK % kStep == 0), "steps do not straddle groups");
         if (kStep == kBatch || position == 0)
             turn();
         else if (kGroups == 2 && position == 4)
@@ -72,15 +74,18 @@ class ScaleFeed {
 #pragma unroll
                 for (int i = 0; i < kColumns; ++i)
                     scales.value[wave][half][i] =
-                        __shfl_sync(0xffffffff, current_[index / 4].value[wave][half][i], (position + index) % 4, 4);
+                        __shfl_sync(0xffffffff, current_[index / 4].value[wave % kOwnWaves][half][i],
+                                    wave / kOwnWaves * kLanesAlongK + (position + index) % kLanesAlongK, 4);
         return scales;
     }
 
   private:
-    static constexpr int kGroups = kBatch / 4;
+    static constexpr int kLanesAlongK = min_of(kBatch, 4), kGroups = kBatch / kLanesAlongK;
+    static constexpr int kOwnWaves = kWaves * kLanesAlongK / 4;  // of which a lane loads the factors
+    static_assert(kOwnWaves * 4 == kWaves * kLanesAlongK, "lanes have whole waves");
     static constexpr int kColumns = kBlocks == 0 ? 1 : kBlocks;
     struct Factors {
-        float sfa[kWaves][2];
+        float sfa[kOwnWaves][2];
         float sfb[kColumns];
     };
 
@@ -89,7 +94,7 @@ class ScaleFeed {
 #pragma unroll
         for (int group = 0; group < kGroups; ++group)
 #pragma unroll
-            for (int wave = 0; wave < kWaves; ++wave)
+            for (int wave = 0; wave < kOwnWaves; ++wave)
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
                     const float sfa = incoming_[group].sfa[wave][half];
@@ -101,12 +106,12 @@ class ScaleFeed {
         load();
     }
 
-    // Starts loading the next batch: of each four K blocks, this lane's.
+    // Starts loading the next batch: of each four K blocks, or of two, this lane's.
     DG_DEVICE void load() {
 #pragma unroll
         for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
-            for (int wave = 0; wave < kWaves; ++wave)
+            for (int wave = 0; wave < kOwnWaves; ++wave)
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
                     incoming_[group].sfa[wave][half] = ptx::load_global_f32_below(
@@ -122,7 +127,7 @@ class ScaleFeed {
     DG_DEVICE void advance() {
         remaining_ -= kBatch;
 #pragma unroll
-        for (int wave = 0; wave < kWaves; ++wave)
+        for (int wave = 0; wave < kOwnWaves; ++wave)
 #pragma unroll
             for (int half = 0; half < 2; ++half) row_[wave][half] += kBatch * args_.sfa.stride_k;
 #pragma unroll
@@ -130,11 +135,11 @@ class ScaleFeed {
     }
 
     const Args& args_;
-    const uint32_t quad_lane_;
-    const float* row_[kWaves][2];     // of the next K block that this lane loads
+    const uint32_t k_lane_, first_wave_;
+    const float* row_[kOwnWaves][2];  // of the next K block that this lane loads
     const float* block_[kColumns];
     int remaining_;                   // K blocks from there to the end
-    Scales current_[kGroups];
+    RowScales<kOwnWaves, kBlocks> current_[kGroups];
     Factors incoming_[kGroups];
 };
 

@@ -4,6 +4,7 @@
 
 #include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/address.cuh>
+#include <deep_gemm/ptx/nanosleep.cuh>
 #include <deep_gemm/schedule/raster.cuh>
 
 namespace deep_gemm {
@@ -11,6 +12,11 @@ namespace deep_gemm {
 // Extents of one group's D, and of K over all groups.
 struct KGroupedExtents {
     uint32_t m, n, k;
+};
+
+// What a tile of 256x128 takes, in nanoseconds: roughly, for starting late alone.
+struct TileTime {
+    uint32_t k_block, store;
 };
 
 // Every lane of a warp walks it together. A group without K has tiles all the same: their D is C, or zero. Parts of K start and
@@ -27,6 +33,19 @@ class KGroupedSchedule {
           index_(blockIdx.x / kClusterSize),
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM) {}
+
+    // Ahead of the first tile, by who loads. All tiles of a group take as long, so all clusters would store theirs together, and wait for
+    // L2 together. Those that get a tile less than others have its time to spare: each starts at another point of it. That is
+    // right where groups have about as much K; where not, it is bounded by a 64th of the whole.
+    DG_DEVICE void start_late(const TileTime& time) const {
+        constexpr float kMost = 1e6f;  // of nanosleep
+        const uint32_t clusters = gridDim.x / kClusterSize, tiles = raster_.size() * groups_.count;
+        const uint32_t full_rounds = tiles / clusters, with_more = tiles - full_rounds * clusters;
+        if (full_rounds == 0 || index_ < with_more) return;
+        const float tile = (static_cast<float>(k_) / groups_.count / kBlockK * time.k_block + time.store) * (kBlockM * kBlockN) / (256 * 128);
+        const float spare = tile * min_of(full_rounds / 64.0f, 1.0f);
+        ptx::nanosleep(static_cast<uint32_t>(min_of(spare * (index_ - with_more) / (clusters - with_more), kMost)));
+    }
 
     DG_DEVICE bool next(Tile& tile) {
         const uint32_t passed = raster_.divisors.all.quotient(index_);

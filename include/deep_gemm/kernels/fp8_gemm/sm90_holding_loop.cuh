@@ -24,11 +24,12 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
         cursor.consumer_wait();
         sfb.template fetch<0, kNext>(staged_in(cursor.stage, ctx.lane));
     }
+    auto current = products.operands(cursor.stage);
 #pragma unroll 1
     for (uint32_t left = num_stages;; --left) {
         const bool more = left > 1;
         const uint32_t stage = cursor.stage;
-        const auto current = products.operands(stage);
+        auto next = current;
         if constexpr (kNext == 0) cursor.consumer_wait();
         for_each_product<kWavesInUse>([&](auto wave) {
             constexpr bool kFirst = wave.value == 0, kLast = wave.value == kWavesInUse - 1;
@@ -38,7 +39,12 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
             const auto sfa = read_staged_sfa(ctx.sfa_stage(stage), ctx.row_in_tile(lane) + wave.value * Context::kWaveStride);
             const auto staged = staged_in(stage, lane);
             if constexpr (kFirst) sfb.template fetch<kNext, kUnderProduct>(staged);
-            if constexpr (kLast) cursor.advance();
+            if constexpr (kLast) {
+                cursor.advance();
+                next = products.operands(cursor.stage);
+                // Made while this product runs, not ahead of the next one; where that is awaited here, it comes to the same.
+                if constexpr (kNext == 0) ptx::keep_order(next.a & next.b);
+            }
             if (kLast && kNext > 0 && more) cursor.consumer_wait();
             ptx::wgmma_wait<0>();
             ptx::pin_registers(accumulators.k_block[0]);
@@ -57,6 +63,7 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
             if (kLast && kFirst) ctx.release(cursor, stage);
         });
         if (!more) return;
+        current = next;
     }
 }
 

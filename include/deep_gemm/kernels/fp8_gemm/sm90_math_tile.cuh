@@ -143,7 +143,7 @@ class MathTile {
     // The scales of stage i of a body that began at `position`.
     DG_DEVICE StageScales read_scales(uint32_t position, int i) const {
         StageScales scales;
-        const uint32_t first = kUnrolledBlocks % 4 == 0 ? 0 : position;  // lanes are constants where bodies are whole groups
+        const uint32_t first = kUnrolledBlocks % min_of(Context::kScaleBatch, 4) == 0 ? 0 : position;  // lanes are constants where bodies are whole groups
 #pragma unroll
         for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(first, i * kKBlocks + block);
         return scales;
@@ -183,6 +183,7 @@ class MathTile {
                 if constexpr (product.value == kProducts - 1) {
                     cursor_.advance();
                     current = products_.operands(cursor_.stage);
+                    if constexpr (kAhead && !Context::kSharesWaves) ptx::keep_order(current.a & current.b);
                     if (kAhead && k + i + 1 < num_k) cursor_.consumer_wait();
                 }
                 retire<0, product.value, kProducts, kLastWave>(accumulators_[0], scales, stage);

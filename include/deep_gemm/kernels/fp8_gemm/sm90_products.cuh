@@ -33,8 +33,8 @@ class Products {
 
     DG_DEVICE explicit Products(const Context& ctx)
         : ctx_(ctx),
-          a_low_(ptx::k_major_descriptor_low(ctx.a_stage(0, 0) + ctx.warpgroup() * Context::kFirstWaveStride * kBlockK)),
-          b_low_(ptx::k_major_descriptor_low(ctx.b_stage(0, 0))) {}
+          a_low_(low_word(Context::kSmem.a_offset) + ctx.warpgroup() * (Context::kFirstWaveStride * kBlockK >> 4)),
+          b_low_(low_word(Context::kSmem.b_offset)) {}
 
     DG_DEVICE Operands operands(uint32_t stage) const {
         return {a_low_ + stage * (Context::kSmem.a_stage >> 4), b_low_ + stage * (Context::kSmem.b_stage >> 4)};
@@ -56,6 +56,10 @@ class Products {
     }
 
   private:
+    // Of what lies `offset` into shared memory. One base and constants: the assembler makes these words anew in the loop, between a
+    // promotion and a product.
+    DG_DEVICE uint32_t low_word(int offset) const { return ptx::k_major_descriptor_low(ctx_.smem) + (offset >> 4); }
+
     // Of kColumns columns, into the first registers of each K block's accumulator.
     template <int kColumns>
     DG_DEVICE static void issue_columns(Accumulators& accumulators, uint32_t a, uint32_t b) {

@@ -17,6 +17,7 @@ constexpr int kMinDeepStages = 3;
 constexpr int kMinDeepStagesOfGroups = 4;  // whose tiles take unequal times; docs/sm90-fp8-gemm.md
 constexpr int kLeanStoreBoxes = 2;    // one is filled while the other is read
 constexpr int kEnoughCycles = 2048;   // of products in the pipeline; more of D staged at once is worth more than another stage
+constexpr int64_t kLongK = 4096;      // measured at 7168
 constexpr int kMacPerCycle = 4096;    // of an SM
 constexpr int kSwizzleRows = 8;             // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: seen in compiled kernels
@@ -71,14 +72,23 @@ bool is_deep(const Fp8GemmConfig& c) {
     return c.num_stages >= least && c.num_stages * stage_cycles >= kEnoughCycles;
 }
 
+// Whether another stage is worth more than a second box of D: loads of narrow tiles of three warpgroups come late with four stages, and of
+// a long K a box's wait for the one before is little. Wider ones were slower by it.
+bool prefers_stages(const Fp8GemmConfig& c, int64_t k) {
+    return c.num_math_warpgroups == 3 && c.block_n < kScaleBlock && c.store_boxes == 2 && c.grouping == Grouping::kDense && k >= kLongK;
+}
+
 // As much of D is staged at once as leaves a deep pipeline; two boxes of it, if none does.
-void fill_shared_memory(Fp8GemmConfig& c, const ArchSpec& arch) {
+void fill_shared_memory(Fp8GemmConfig& c, int64_t k, const ArchSpec& arch) {
     c.store_boxes = boxes_of(c);
     c.num_stages = deepest_pipeline(c, arch);
     while (c.store_boxes > kLeanStoreBoxes && !is_deep(c)) {
         c.store_boxes = std::max((c.store_boxes + 1) / 2, kLeanStoreBoxes);
         c.num_stages = deepest_pipeline(c, arch);
     }
+    if (!prefers_stages(c, k)) return;
+    c.store_boxes = 1;
+    c.num_stages = deepest_pipeline(c, arch);
 }
 
 const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {
@@ -140,7 +150,7 @@ std::vector<Fp8GemmConfig> enumerate(const CandidateSpace& space, const Fp8GemmS
                 c.num_accumulators = product.num_accumulators;
                 c.n_parts = product.n_parts;
                 c.k_blocks = product.k_blocks;
-                fill_shared_memory(c, arch);
+                fill_shared_memory(c, shape.k, arch);
                 for (const ClusterRow& cluster : space.clusters) {
                     c.cluster_m = cluster.m;
                     c.cluster_n = cluster.n;

@@ -1,14 +1,13 @@
 // Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
 //   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
 //     and multiplies other factors, a whole batch ahead of use; a shuffle hands them round.
-//   SFB per row (a factor a column of the tile): warps copy them into the pipeline's stages; SFA, too, for tiles whose
+//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages; SFA, too, for tiles whose
 //     registers hold SFB.
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
 #include <deep_gemm/ptx/cp_async.cuh>
 #include <deep_gemm/ptx/matrix.cuh>
-#include <deep_gemm/ptx/mbarrier.cuh>
 
 namespace deep_gemm {
 
@@ -150,89 +149,61 @@ DG_DEVICE RowScales<1, 0> read_staged_sfa(ptx::SmemAddr sfa, uint32_t row) {
     return {ptx::load_shared_f32(mine), ptx::load_shared_f32(mine + 8 * sizeof(float))};
 }
 
-// Rows of an operand whose factors one warp copies.
-inline constexpr int kCopiedRows = 128;
-
-// Copies the factors of up to 128 rows of A or of B into stages, one K block after another: by one warp, four a lane. MN-major ones
-// are copied asynchronously, 16 bytes a lane. In all other forms a lane reads its rows' factors of kBatch K blocks at once, for they share
-// sectors (row-major: of 32 bytes, which each copy of four would draw from L2 again), and stores them block by block.
-template <int kBatch>
+// Copies a tile's factors per row of A or of B, kCount of them, one K block after another: by one warp, four a lane.
+template <int kCount>
 class ScaleCopier {
   public:
+    static_assert(kCount <= 256);
+
     // `extent`: the rows of the operand.
     DG_DEVICE ScaleCopier(const ScaleArgs& scales, uint32_t extent, uint32_t lane)
         : scales_(scales), extent_(extent), lane_(lane) {
         const bool aligned = (reinterpret_cast<uint64_t>(scales.data) | static_cast<uint64_t>((scales.stride_k | scales.stride_g) * 4)) % 16 == 0;
-        asynchronous_ = scales.stride_mn == 1 && aligned;
+        vector_ = scales.stride_mn == 1 && aligned;
     }
 
-    // Turns to `count` rows of the operand from `row` on, with `k_blocks` K blocks.
-    DG_DEVICE void restart(uint32_t row, uint32_t count, int32_t group, uint32_t k_blocks) {
-        const uint32_t first = row + lane_ * (asynchronous_ ? 4 : 1);
-        rows_ = static_cast<int>(min_of(row + count, extent_)) - static_cast<int>(first);
-        source_ = scales_.data + group * scales_.stride_g + first * scales_.stride_mn;
-        left_ = static_cast<int>(k_blocks);
-        held_blocks_ = 0;
+    // Turns to the tile whose first row of the operand is `row`.
+    DG_DEVICE void restart(uint32_t row, int32_t group) {
+        first_ = row + lane_ * 4;
+        source_ = scales_.data + group * scales_.stride_g + first_ * scales_.stride_mn;
     }
 
-    // Starts reading what the next copy() stores. Ahead of waiting for the stage.
-    DG_DEVICE void fetch() {
-        if (asynchronous_ || held_blocks_ > 0) return;
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-            const float* row = source_ + i * 32 * scales_.stride_mn;
-            const int readable = i * 32 < rows_ ? left_ : 0;
-#pragma unroll
-            for (int block = 0; block < kBatch; ++block)
-                held_[i][block] = ptx::load_global_f32_below(row + block * scales_.stride_k, block, readable);
-        }
-        source_ += kBatch * scales_.stride_k;
-        held_blocks_ = kBatch;
-    }
-
-    // Copies the current K block's factors to `destination` and moves to the next. Past the last one they are zeros: its products are zeros,
-    // and garbage times them might not be. Those of rows past the operand are never used.
+    // Copies the current K block's factors to `destination` and moves to the next; rows past the operand are left alone.
     DG_DEVICE void copy(ptx::SmemAddr destination) {
-        if (asynchronous_) {
-            copy_asynchronously(destination + lane_ * 16);
-            source_ += scales_.stride_k;
-        } else {
 #pragma unroll
-            for (int i = 0; i < kRows; ++i) {
-                if (i * 32 < rows_) ptx::store_shared_f32(destination + (lane_ + i * 32) * 4, held_[i][0]);
-#pragma unroll
-                for (int block = 1; block < kBatch; ++block) held_[i][block - 1] = held_[i][block];
-            }
-            --held_blocks_;
+        for (uint32_t i = 0; i < kCount; i += 128) {
+            const uint32_t place = i + lane_ * 4;
+            if (place < kCount) copy_four(destination + place * sizeof(float), source_ + i * scales_.stride_mn, first_ + i);
         }
-        --left_;
+        source_ += scales_.stride_k;
     }
 
-    // This lane's arrival on a stage's barrier, once what it copied is there.
-    DG_DEVICE void arrive(ptx::SmemAddr barrier) const {
-        if (asynchronous_)
-            ptx::mbarrier_arrive_on_cp_async(barrier);
-        else
-            ptx::mbarrier_arrive(barrier);
+    // Zeros for a K block past the end: its products are zeros, and garbage times them might not be.
+    DG_DEVICE void clear(ptx::SmemAddr destination) const {
+#pragma unroll
+        for (uint32_t i = 0; i < kCount; i += 128) {
+            const uint32_t place = i + lane_ * 4;
+            if (place < kCount)
+                for (uint32_t j = 0; j < 4; ++j)
+                    ptx::cp_async_zero_4(destination + (place + j) * sizeof(float), scales_.data);
+        }
     }
 
   private:
-    static constexpr int kRows = kCopiedRows / 32;
-
-    DG_DEVICE void copy_asynchronously(ptx::SmemAddr destination) const {
-        if (rows_ <= 0) return;
-        const uint32_t bytes = left_ > 0 ? min_of(rows_, 4) * sizeof(float) : 0;
-        ptx::cp_async_16(destination, bytes > 0 ? source_ : scales_.data, bytes);
+    DG_DEVICE void copy_four(ptx::SmemAddr destination, const float* source, uint32_t row) const {
+        const uint32_t count = row < extent_ ? min_of(extent_ - row, 4u) : 0;
+        if (vector_) {
+            if (count != 0) ptx::cp_async_16(destination, source, count * sizeof(float));
+            return;
+        }
+        for (uint32_t i = 0; i < count; ++i) ptx::cp_async_4(destination + i * sizeof(float), source + i * scales_.stride_mn);
     }
 
     const ScaleArgs& scales_;
     const uint32_t extent_, lane_;
-    bool asynchronous_;  // four neighbouring factors are one aligned 16-byte word
-    int rows_;           // from this lane's first one on
+    bool vector_;  // four neighbouring factors are one aligned 16-byte word
+    uint32_t first_;
     const float* source_;
-    int left_;         // K blocks to come
-    int held_blocks_;  // of those that were read
-    float held_[kRows][kBatch];
 };
 
 }  // namespace deep_gemm

@@ -119,4 +119,14 @@ DG_DEVICE void cp_async_16(SmemAddr destination, const void* source, uint32_t so
                  : "memory");
 }
 
+// The same for four bytes.
+DG_DEVICE void cp_async_4(SmemAddr destination, const void* source) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(destination), "l"(source) : "memory");
+}
+
+// Four bytes of zeros, completed as a copy is; `source` is any address that could be copied, and is not read.
+DG_DEVICE void cp_async_zero_4(SmemAddr destination, const void* source) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, 0;" ::"r"(destination), "l"(source) : "memory");
+}
+
 }  // namespace deep_gemm::ptx

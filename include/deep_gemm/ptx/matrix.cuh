@@ -40,11 +40,6 @@ DG_DEVICE void ldmatrix_x2(SmemAddr row, uint32_t (&r)[2]) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(row) : "memory");
 }
 
-// PTX ISA: st.shared. PTX 1.0+.
-DG_DEVICE void store_shared_f32(SmemAddr address, float x) {
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(x) : "memory");
-}
-
 // PTX ISA: st.shared.v2.f32; ld.shared.v2.f32. The address is a multiple of 8.
 DG_DEVICE void store_shared_f32x2(SmemAddr address, float x, float y) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");

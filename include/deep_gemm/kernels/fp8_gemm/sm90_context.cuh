@@ -38,17 +38,10 @@ struct Fp8GemmContext {
     static constexpr bool kShortBatch = kWaves == 2 && kConfig.num_math_warpgroups == 2 && kConfig.num_accumulators == 1 &&
                                         kConfig.k_blocks == 1 && !kSfbPerRow && kConfig.grouping != Grouping::kMasked;
     static constexpr int kScaleBatch = kConfig.block_n <= 64 ? 8 : kShortBatch ? 2 : 4;
-    // The scale role's warps have 128 rows each: of A, if its factors come by way of the stages, then of B. How many K blocks they read
-    // at once is a matter of registers; small tiles take less time for one, and have more of them.
-    static constexpr int kSfaWarps = kHoldsFactors ? ceil_div(kConfig.block_m, kCopiedRows) : 0;
-    static constexpr int kScaleWarps = kSfbPerRow ? kSfaWarps + ceil_div(kConfig.block_n, kCopiedRows) : 0;
-    static constexpr bool kAsksForC = kKGrouped && kConfig.has_c && !kConfig.c_is_d;
-    using Copier = ScaleCopier<kConfig.num_math_warpgroups == 1 ? 8 : kAsksForC ? 2 : 4>;
     using Feed = ScaleFeed<Fp8GemmArgs, kWaves, kSfbBlocks, kScaleBatch>;
     using Barriers = PipelineBarriers<kConfig.num_stages>;
     using Cursor = PipelineCursor<kConfig.num_stages>;
 
-    static_assert(kScaleWarps <= 3, "beside the load role");
     static_assert(kConfig.block_m % (kWgmmaM * kConfig.num_math_warpgroups) == 0, "whole waves for each warpgroup");
     static_assert(kConfig.block_n % (8 * kConfig.cluster_m) == 0, "multicast slices are whole swizzle atoms");
     static_assert(kSmem.a_stage % 1024 == 0 && kSmem.b_stage % 1024 == 0, "stages start on swizzle atoms");

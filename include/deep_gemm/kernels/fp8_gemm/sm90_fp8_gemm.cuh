@@ -6,7 +6,7 @@
 //
 //   barrier        arrivals                                          waits
 //   tile_full[s]   1 (load role, + the stage's bytes, if any); SFB per row:  every math warp
-//                  + 32 a warp of the scale role, as its lanes' copies land
+//                  + 32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
 //
@@ -14,7 +14,7 @@
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
 //                                        the maps of each group it comes to; C that is D: asks for it ahead of the epilogue
-//   scale    warps 1.. of warpgroup W    SFB per row into the stages, and SFA where the math role looks for it there; kKGrouped:
+//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there; kKGrouped:
 //                                        asks for C that is not D ahead of the epilogue
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
@@ -99,30 +99,30 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     give_empty_stage();
 }
 
-// SFB per row: each warp copies its share of each K block's factors, of the tile's columns or, if need be, of its rows, into its stage.
+// SFB per row: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
-    const int warp = ctx.warp - Context::kMathWarps - 1;
-    const bool of_a = warp < Context::kSfaWarps;
-    const uint32_t first = (of_a ? warp : warp - Context::kSfaWarps) * kCopiedRows;
-    const uint32_t count = min_of<uint32_t>((of_a ? kConfig.block_m : kConfig.block_n) - first, kCopiedRows);
     typename Context::Cursor cursor{ctx.barriers()};
-    typename Context::Copier copier(of_a ? ctx.args.sfa : ctx.args.sfb, of_a ? ctx.args.m : ctx.args.n, ctx.lane);
+    ScaleCopier<kConfig.block_m> sfa(ctx.args.sfa, ctx.args.m, ctx.lane);
+    ScaleCopier<kConfig.block_n> sfb(ctx.args.sfb, ctx.args.n, ctx.lane);
     auto schedule = ctx.schedule();
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
-        copier.restart((of_a ? tile.m_idx : tile.n_idx) + first, count, ctx.scale_group(tile), ceil_div<uint32_t>(ctx.k_of(tile), kBlockK));
+        if constexpr (Context::kHoldsFactors) sfa.restart(tile.m_idx, ctx.scale_group(tile));
+        sfb.restart(tile.n_idx, ctx.scale_group(tile));
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
-            copier.fetch();
             cursor.producer_acquire();
-            if constexpr (Context::kAsksForC)
-                if (k == 0 && warp == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
+            if constexpr (kConfig.has_c && !kConfig.c_is_d && Context::kKGrouped)
+                if (k == 0) prefetch_c<store_config(kConfig), kConfig.block_m>(ctx.args, tile, ctx.lane);
             for (int i = 0; i < kConfig.k_blocks; ++i) {
-                if (i > 0) copier.fetch();
-                copier.copy((of_a ? ctx.sfa_stage(cursor.stage) : ctx.sfb_stage(cursor.stage, i)) + first * sizeof(float));
+                if constexpr (Context::kHoldsFactors) sfa.copy(ctx.sfa_stage(cursor.stage));
+                if ((k * kConfig.k_blocks + i) * kBlockK < ctx.k_of(tile))
+                    sfb.copy(ctx.sfb_stage(cursor.stage, i));
+                else
+                    sfb.clear(ctx.sfb_stage(cursor.stage, i));
             }
-            copier.arrive(cursor.barriers.tile_full(cursor.stage));
+            ptx::mbarrier_arrive_on_cp_async(cursor.barriers.tile_full(cursor.stage));
         }
     }
 }
@@ -176,18 +176,6 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }
 
-// Arguments come from memory at their first use, a line of the constant cache at a time, and roles that start would wait for one after
-// another. Warps that have nothing to do yet ask for all of them but the maps, which TMA reads, and for the grid's extents. (Were all
-// words ones, it would cost a moment.)
-DG_DEVICE void touch_arguments(const Fp8GemmArgs& args) {
-    constexpr uint32_t kMaps = 3 * sizeof(TensorMap), kLine = 64;
-    uint32_t all = gridDim.x;
-#pragma unroll
-    for (uint32_t offset = kMaps; offset < sizeof(args); offset += kLine)
-        all &= *reinterpret_cast<const uint32_t*>(reinterpret_cast<const char*>(&args) + offset);
-    ptx::keep_order(all);
-}
-
 // Sets the stage, then hands each warpgroup its role.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
@@ -204,10 +192,9 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
                 ptx::prefetch_tensor_map(args.b);
             }
             ptx::prefetch_tensor_map(args.d);
-            ctx.barriers().init(1 + 32 * Context::kScaleWarps, Context::kMathWarps * Context::kClusterSize);
+            ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
         }
     }
-    if (warp < Context::kMathWarps) touch_arguments(args);
     if constexpr (Context::kClusterSize > 1)
         ptx::cluster_sync();
     else
@@ -218,8 +205,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     if (warp >= Context::kMathWarps) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
-        if constexpr (Context::kSfbPerRow)
-            if (warp > Context::kMathWarps && warp <= Context::kMathWarps + Context::kScaleWarps) scale_role(ctx);
+        if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);

@@ -57,6 +57,8 @@ def table(report: Dict[str, Any], with_rows: bool = True) -> List[str]:
         f"Vendor: {report['reference']}. {report['method'].capitalize()}.",
         f"Command: `{report['command']}`.",
     ]
+    if "note" in report:  # by hand: what a reader must know of the run
+        lines.append(report["note"])
     if "host_us" in report:
         lines.append("Host time of a call: " + ", ".join(f"{name} {value} us" for name, value in report["host_us"].items()) + ".")
     if with_rows:

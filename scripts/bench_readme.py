@@ -1,4 +1,4 @@
-"""The README's benchmark table and the page of all tables, made from benchmark JSON and from nothing else."""
+"""The README's benchmark table and the page of all tables, made from benchmark JSON, notes by hand included, and from nothing else."""
 
 from __future__ import annotations
 

@@ -75,12 +75,12 @@ bool is_deep(const Fp8GemmConfig& c) {
 // Whether another stage is worth more than a second box of D: with SFB per block, loads of narrow tiles of three warpgroups come late
 // with four stages, and of a long K a box's wait for the one before is little. Wider ones were slower by it.
 bool prefers_stages(const Fp8GemmConfig& c, int64_t k) {
-    const bool narrow = c.num_math_warpgroups == 3 && c.block_n < kScaleBlock && c.store_boxes == 2;
+    const bool narrow = c.num_math_warpgroups == 3 && c.block_n < kScaleBlock && c.store_boxes == 2 && boxes_of(c) == 2;
     return narrow && k >= kLongK && c.sfb_granularity == ScaleGranularity::kPerBlock && c.d_dtype == Dtype::kBf16 &&
            !has_entry_per_group(c.grouping);
 }
 
-// As much of D is staged at once as leaves a deep pipeline; two boxes of it, if none does.
+// As much of D is staged at once as leaves a deep pipeline; two boxes of it, if none does, or one where another stage is worth more.
 void fill_shared_memory(Fp8GemmConfig& c, int64_t k, const ArchSpec& arch) {
     c.store_boxes = boxes_of(c);
     c.num_stages = deepest_pipeline(c, arch);
@@ -89,8 +89,10 @@ void fill_shared_memory(Fp8GemmConfig& c, int64_t k, const ArchSpec& arch) {
         c.num_stages = deepest_pipeline(c, arch);
     }
     if (!prefers_stages(c, k)) return;
-    c.store_boxes = 1;
-    c.num_stages = deepest_pipeline(c, arch);
+    Fp8GemmConfig lean = c;
+    lean.store_boxes = 1;
+    lean.num_stages = deepest_pipeline(lean, arch);
+    if (lean.num_stages > c.num_stages) c = lean;
 }
 
 const char* why_off(const CandidateSpace& space, const Fp8GemmConfig& c) {

@@ -6,7 +6,7 @@ from pathlib import Path
 import plan_table
 
 TABLE = Path(__file__).with_suffix(".json")
-N_K = [(2112, 7168), (576, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048), (2110, 7168)]
+N_K = [(2112, 7168), (576, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048), (2110, 7168), (576, 1536)]
 M_SIZES = [1, 16, 64, 128, 512, 4096]
 # Recipe, output dtype, C added: what models run, and what training accumulates with.
 KINDS = [("1d2d", "bf16", False), ("1d1d", "f32", True)]

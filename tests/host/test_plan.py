@@ -82,6 +82,15 @@ def test_stages_are_as_deep_as_shared_memory_allows(recipe):
                 _C.plan_fp8_gemm(4096, 8192, 7168, recipe=recipe, config=deeper)
 
 
+@pytest.mark.parametrize("k, stages, boxes", [(1920, 4, 2), (2048, 5, 1), (7168, 5, 1)])
+def test_narrow_tiles_of_three_warpgroups_trade_a_box_for_a_stage_where_k_is_long(k, stages, boxes):
+    tall = [plan["config"] for plan in feasible(4096, 576, k, recipe="1d2d") if plan["config"]["num_math_warpgroups"] == 3]
+    depth_of = lambda width: {(c["num_stages"], c["store_boxes"]) for c in tall if c["block_n"] == width and c["num_accumulators"] == 1}  # noqa: E731
+    assert depth_of(96) == {(stages, boxes)}
+    assert depth_of(128) == {(4, 2)}
+    assert depth_of(80) == {(5, 2)}  # where no stage is to be had for a box
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_refusal_says_why(recipe):
     rejected = _C.explain_fp8_gemm(4096, 8192, 7168, recipe=recipe)["rejected"]

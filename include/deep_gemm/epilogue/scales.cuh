@@ -26,6 +26,7 @@ template <typename Args, int kWaves, int kBlocks, int kBatch>
 class ScaleFeed {
   public:
     using Scales = RowScales<kWaves, kBlocks>;
+    static constexpr int kLanesAlongK = min_of(kBatch, 4);  // of a quad; the others have other waves
 
     // Follows with restart().
     DG_DEVICE ScaleFeed(const Args& args, uint32_t lane)
@@ -80,7 +81,7 @@ class ScaleFeed {
     }
 
   private:
-    static constexpr int kLanesAlongK = min_of(kBatch, 4), kGroups = kBatch / kLanesAlongK;
+    static constexpr int kGroups = kBatch / kLanesAlongK;
     static constexpr int kOwnWaves = kWaves * kLanesAlongK / 4;  // of which a lane loads the factors
     static_assert(kOwnWaves * 4 == kWaves * kLanesAlongK, "lanes have whole waves");
     static constexpr int kColumns = kBlocks == 0 ? 1 : kBlocks;

@@ -30,7 +30,7 @@ DG_DEVICE void pin_registers(float (&registers)[kCount]) {
 }
 
 // What follows stays behind what is before: the assembler moves shuffles and loads across the products around them, but not
-// across a branch. The branch, on a kernel argument that is never all ones, is not taken.
+// across a branch. The branch, on a value that is never all ones (a kernel argument, a descriptor's word), is not taken.
 DG_DEVICE void keep_order(uint32_t never_all_ones) {
     asm volatile(
         "{\n\t"

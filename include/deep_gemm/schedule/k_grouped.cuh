@@ -14,9 +14,10 @@ struct KGroupedExtents {
     uint32_t m, n, k;
 };
 
-// What a tile of 256x128 takes, in nanoseconds: roughly, for starting late alone.
+// What a tile of 256x128 takes, in nanoseconds, in each 128 of K whatever the type, and once (docs/sm90-fp8-gemm.md, "K groups").
+// Roughly: for starting late alone.
 struct TileTime {
-    uint32_t k_block, store;
+    uint32_t per_128_of_k, once;
 };
 
 // Every lane of a warp walks it together. A group without K has tiles all the same: their D is C, or zero. Parts of K start and
@@ -34,15 +35,17 @@ class KGroupedSchedule {
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM) {}
 
-    // Ahead of the first tile, by who loads. All tiles of a group take as long, so all clusters would store theirs together, and wait for
-    // L2 together. Those that get a tile less than others have its time to spare: each starts at another point of it. That is
-    // right where groups have about as much K; where not, it is bounded by a 64th of the whole.
+    // Ahead of the first tile, by the warp that loads. All tiles of a group take as long, so all clusters would store theirs together,
+    // and wait for L2 together. If some get a tile less than others, they have its time to spare: each starts at another point of it. That
+    // is right where groups have about as much K; where not, a 64th of the whole is asked for at most, and nanosleep may take two.
     DG_DEVICE void start_late(const TileTime& time) const {
         constexpr float kMost = 1e6f;  // of nanosleep
         const uint32_t clusters = gridDim.x / kClusterSize, tiles = raster_.size() * groups_.count;
         const uint32_t full_rounds = tiles / clusters, with_more = tiles - full_rounds * clusters;
-        if (full_rounds == 0 || index_ < with_more) return;
-        const float tile = (static_cast<float>(k_) / groups_.count / kBlockK * time.k_block + time.store) * (kBlockM * kBlockN) / (256 * 128);
+        if (full_rounds == 0 || with_more == 0 || index_ < with_more) return;
+        const uint32_t k = min_of(holds_ends() ? entry(groups_.count - 1) : sum_of_sizes(0, groups_.count), k_);
+        const float mean_k = static_cast<float>(k) / groups_.count;
+        const float tile = (mean_k / 128 * time.per_128_of_k + time.once) * (kBlockM * kBlockN) / (256 * 128);
         const float spare = tile * min_of(full_rounds / 64.0f, 1.0f);
         ptx::nanosleep(static_cast<uint32_t>(min_of(spare * (index_ - with_more) / (clusters - with_more), kMost)));
     }
@@ -74,13 +77,17 @@ class KGroupedSchedule {
         return holds_ends() ? min_of(value, k_) : value / kStep * kStep;
     }
 
-    // Where sizes are given, a group's start is their sum: lanes add up those of groups between, 32 at a time.
+    // Of `count` groups, the lanes together: 32 at a time.
+    DG_DEVICE uint32_t sum_of_sizes(uint32_t first, uint32_t count) const {
+        uint32_t sum = 0;
+        for (uint32_t i = ptx::lane_id(); i < count; i += 32) sum += entry(first + i);
+        return __reduce_add_sync(kAllLanes, sum);
+    }
+
+    // Where sizes are given, a group's start is the sum of those before.
     DG_DEVICE void pass_groups(uint32_t count) {
         if (count == 0) return;
-        uint32_t sum = 0;
-        if (!holds_ends())
-            for (uint32_t i = ptx::lane_id(); i < count; i += 32) sum += entry(group_ + i);
-        k_idx_ += __reduce_add_sync(kAllLanes, sum);
+        if (!holds_ends()) k_idx_ += sum_of_sizes(group_, count);
         group_ += count;
     }
 

@@ -94,7 +94,7 @@ DG_DEVICE void load_role(const Bf16GemmContext<kConfig>& ctx) {
     const auto [rank_m, rank_n, a_mask, b_mask] = place_in_cluster<kConfig.cluster_m, kConfig.cluster_n>(ctx.cluster_rank);
     typename Bf16GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    if constexpr (kConfig.grouping == Grouping::kKGrouped) schedule.start_late({.k_block = 1500, .store = 3600});
+    if constexpr (kConfig.grouping == Grouping::kKGrouped) schedule.start_late({.per_128_of_k = 1500, .once = 3600});
     for (Tile tile; schedule.next(tile);) {
         if (!ctx.has_product(tile)) continue;
         SliceArgs a_slices = ctx.args.a_slices;

@@ -60,7 +60,7 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
 
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
-    if constexpr (Context::kKGrouped) schedule.start_late({.k_block = 960, .store = 3600});
+    if constexpr (Context::kKGrouped) schedule.start_late({.per_128_of_k = 960, .once = 3600});
     auto maps = ctx.operand_maps();
     const auto give_empty_stage = [&] {
         if constexpr (!Context::kStartsUnderStore) return;

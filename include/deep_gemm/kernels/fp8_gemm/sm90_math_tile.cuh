@@ -143,7 +143,8 @@ class MathTile {
     // The scales of stage i of a body that began at `position`.
     DG_DEVICE StageScales read_scales(uint32_t position, int i) const {
         StageScales scales;
-        const uint32_t first = kUnrolledBlocks % min_of(Context::kScaleBatch, 4) == 0 ? 0 : position;  // lanes are constants where bodies are whole groups
+        // Lanes are constants where bodies are whole groups of K blocks.
+        const uint32_t first = kUnrolledBlocks % Context::Feed::kLanesAlongK == 0 ? 0 : position;
 #pragma unroll
         for (int block = 0; block < kKBlocks; ++block) scales.k_block[block] = feed_.at(first, i * kKBlocks + block);
         return scales;
@@ -183,6 +184,8 @@ class MathTile {
                 if constexpr (product.value == kProducts - 1) {
                     cursor_.advance();
                     current = products_.operands(cursor_.stage);
+                    // Made while this product runs, not ahead of the next one. Kernels that share waves lack the registers: the
+                    // compiler would order their products one after another.
                     if constexpr (kAhead && !Context::kSharesWaves) ptx::keep_order(current.a & current.b);
                     if (kAhead && k + i + 1 < num_k) cursor_.consumer_wait();
                 }

@@ -152,7 +152,7 @@ def test_changed_opcodes_are_counted(new, expected):
 def test_golden_kernels_are_distinct_jobs_with_a_source_each():
     compile_all = load("compile_all")
     jobs = [compile_all.job_of(plan) for plan in compile_all.golden_plans()]
-    assert len(jobs) == 96 + 50 + 100 + 50 and len({(job.entry, job.source) for job in jobs}) > 30
+    assert len(jobs) == 108 + 50 + 100 + 50 and len({(job.entry, job.source) for job in jobs}) > 30
     assert all(job.entry in job.source and 0 < job.smem_bytes <= 232448 for job in jobs)
 
 

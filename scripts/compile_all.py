@@ -22,8 +22,8 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 LARGE = (4096, 8192, 7168)  # a shape whose candidates are all of the feasible ones, but for those of short K
-SHORT_K = (4096, 8192, 1536)
 RAGGED = (4096, 8190, 7168)  # the same, with rows of D that end inside 16 bytes
+SHORT_K = (4096, 8192, 1536)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Iterator
+
 import torch
 
 import deep_gemm
@@ -80,42 +83,48 @@ def masked(groups: int, m: int, n: int, k: int) -> None:
         assert calc_diff(d[g, :count], x[g, :count].double() @ y[g].double().T) < 1e-3, g
 
 
-def grouped_in_tall_tiles(kind: str, cluster_n: int) -> None:
-    """Groups of every number of waves against FP64, masked or by their ends, in tiles of 256 rows, many for each CTA."""
-    counts, n, k, room = [0, 70, 130, 192, 200, 256, 300], 264, 656, 320
-    options = {"grouping": kind, "num_groups": len(counts), "expected_m": 0, "d_dtype": "bf16"}
-    m = room if kind == "masked" else room * len(counts)
-    if kind == "psum":
-        options["alignment"] = deep_gemm.get_mk_alignment_for_contiguous_layout()
+@contextlib.contextmanager
+def in_tall_tiles(kind: str, extents: tuple, groups: int, cluster_n: int, **options) -> Iterator[None]:
+    """Problems of these (m, n, k) run in tiles of 256 rows meanwhile, many for each of four CTAs."""
+    options = {"grouping": kind, "num_groups": groups, "d_dtype": "bf16", **options}
     wanted = {"block_m": 256, "num_accumulators": 1, "cluster_n": cluster_n}
-    choice = _C.explain_fp8_gemm(m, n, k, **options)
+    choice = _C.explain_fp8_gemm(*extents, **options)
     plans = (choice["best"], *choice["runners_up"])
     config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
-    deep_gemm.set_num_sms(4)
-    if DEVICE == "cuda":  # for the SMs as they are set
-        _C.pin_fp8_gemm_config(m, n, k, torch.cuda.current_device(), config=config, **options)
-    x, y = torch.randn(len(counts), room, k, device=DEVICE), torch.randn(len(counts), n, k, device=DEVICE)
-    b = quantised_groups(y, True)
-    d = torch.full((len(counts), room, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
-    if kind == "masked":
-        deep_gemm.m_grouped_fp8_gemm_nt_masked(quantised_groups(x, False), b, d, torch.tensor(counts, dtype=torch.int32, device=DEVICE), 0)
-        found = [d[g, :count] for g, count in enumerate(counts)]
-        assert all(bool(d[g, count:].isnan().all()) for g, count in enumerate(counts)), "a row past a group's was written"
-    else:
-        alignment, ends, first = options["alignment"], [], []
-        for count in counts:
-            first.append(-(-ends[-1] // alignment) * alignment if ends else 0)
-            ends.append(first[-1] + count)
-        rows = torch.zeros(m, k, device=DEVICE)
-        for g, count in enumerate(counts):
-            rows[first[g] : ends[g]] = x[g, :count]
-        flat = d.view(m, n)
-        layout = torch.tensor(ends, dtype=torch.int32, device=DEVICE)
-        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(deep_gemm.per_token_cast_to_fp8(rows, use_ue8m0=False), b, flat, layout, use_psum_layout=True)
-        found = [flat[start:end] for start, end in zip(first, ends)]
-    deep_gemm.set_num_sms(0)
-    for g, count in enumerate(counts):
-        assert count == 0 or calc_diff(found[g], x[g, :count].double() @ y[g].double().T) < 1e-3, (kind, g)
+    deep_gemm.set_num_sms(4)  # ahead of the pin, which is for these
+    try:
+        if DEVICE == "cuda":
+            _C.pin_fp8_gemm_config(*extents, torch.cuda.current_device(), config=config, **options)
+        yield
+    finally:
+        deep_gemm.set_num_sms(0)
+
+
+def masked_in_tall_tiles(cluster_n: int) -> None:
+    """Groups of every number of waves, whole ones and others."""
+    room, n, k = 320, 264, 656
+    for groups in (6, 7):
+        with in_tall_tiles("masked", (room, n, k), groups, cluster_n, expected_m=room):
+            masked(groups, room, n, k)
+
+
+def psum_in_tall_tiles(cluster_n: int) -> None:
+    """Groups of every number of waves by their ends, against FP64."""
+    counts, room, n, k = [0, 70, 130, 192, 200, 256, 300], 384, 264, 656
+    alignment = deep_gemm.get_mk_alignment_for_contiguous_layout()
+    first = [sum(-(-count // alignment) * alignment for count in counts[:g]) for g in range(len(counts))]
+    spans = [slice(start, start + count) for start, count in zip(first, counts)]
+    m = room * len(counts)
+    x, y = torch.zeros(m, k, device=DEVICE), torch.randn(len(counts), n, k, device=DEVICE)
+    for span in spans:
+        x[span] = torch.randn(span.stop - span.start, k, device=DEVICE)
+    d = torch.full((m, n), float("nan"), device=DEVICE, dtype=torch.bfloat16)
+    ends = torch.tensor([span.stop for span in spans], dtype=torch.int32, device=DEVICE)
+    a, b = deep_gemm.per_token_cast_to_fp8(x, use_ue8m0=False), quantised_groups(y, True)
+    with in_tall_tiles("psum", (m, n, k), len(counts), cluster_n, alignment=alignment, expected_m=0):
+        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(a, b, d, ends, use_psum_layout=True)
+    for g, span in enumerate(spans):
+        assert counts[g] == 0 or calc_diff(d[span], x[span].double() @ y[g].double().T) < 1e-3, g
 
 
 def k_grouped(ks: list, m: int, n: int, dtype: torch.dtype) -> None:
@@ -192,8 +201,8 @@ def main() -> None:
     contiguous(35, 136, 256)
     masked(4, 96, 136, 256)
     for cluster_n in (1, 2):
-        grouped_in_tall_tiles("masked", cluster_n)
-        grouped_in_tall_tiles("psum", cluster_n)
+        masked_in_tall_tiles(cluster_n)
+        psum_in_tall_tiles(cluster_n)
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
     for layout in ("nt", "nn", "tn", "tt"):

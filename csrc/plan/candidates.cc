@@ -17,7 +17,7 @@ constexpr int kMinDeepStages = 3;
 constexpr int kMinDeepStagesOfGroups = 4;  // whose tiles take unequal times; docs/sm90-fp8-gemm.md
 constexpr int kLeanStoreBoxes = 2;    // one is filled while the other is read
 constexpr int kEnoughCycles = 2048;   // of products in the pipeline; more of D staged at once is worth more than another stage
-constexpr int64_t kLongK = 2048;      // measured from there on: docs/sm90-fp8-gemm.md
+constexpr int64_t kLongK = 2048;      // measured at 2048, 4096 and 7168: docs/sm90-fp8-gemm.md
 constexpr int kMacPerCycle = 4096;    // of an SM
 constexpr int kSwizzleRows = 8;             // rows of a 128-byte swizzle atom
 constexpr int kOtherRegisters = 40;         // addresses, scales, loop state: seen in compiled kernels
@@ -73,7 +73,7 @@ bool is_deep(const Fp8GemmConfig& c) {
 }
 
 // Whether another stage is worth more than a second box of D: with SFB per block, loads of narrow tiles of three warpgroups come late
-// with four stages, and of a long K a box's wait for the one before is little. Wider ones were slower by it.
+// with four stages, and of a long K a box's wait for the one before is little. 192x96 was measured; 192x128 was slower by it.
 bool prefers_stages(const Fp8GemmConfig& c, int64_t k) {
     const bool narrow = c.num_math_warpgroups == 3 && c.block_n < kScaleBlock && c.store_boxes == 2 && boxes_of(c) == 2;
     return narrow && k >= kLongK && c.sfb_granularity == ScaleGranularity::kPerBlock && c.d_dtype == Dtype::kBf16 &&

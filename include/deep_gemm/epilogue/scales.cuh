@@ -61,7 +61,7 @@ class ScaleFeed {
         static_assert(kStep <= kBatch && (kStep % kLanesAlongK == 0 || kLanesAlongK % kStep == 0), "steps do not straddle groups");
         if (kStep == kBatch || position == 0)
             turn();
-        else if (kGroups == 2 && position == 4)
+        else if (kGroups == 2 && position == kLanesAlongK)
             current_[0] = current_[1];
     }
 
@@ -75,7 +75,7 @@ class ScaleFeed {
 #pragma unroll
                 for (int i = 0; i < kColumns; ++i)
                     scales.value[wave][half][i] =
-                        __shfl_sync(0xffffffff, current_[index / 4].value[wave % kOwnWaves][half][i],
+                        __shfl_sync(0xffffffff, current_[index / kLanesAlongK].value[wave % kOwnWaves][half][i],
                                     wave / kOwnWaves * kLanesAlongK + (position + index) % kLanesAlongK, 4);
         return scales;
     }
@@ -107,7 +107,7 @@ class ScaleFeed {
         load();
     }
 
-    // Starts loading the next batch: of each four K blocks, or of two, this lane's.
+    // Starts loading the next batch: of each kLanesAlongK K blocks, this lane's.
     DG_DEVICE void load() {
 #pragma unroll
         for (int group = 0; group < kGroups; ++group) {
@@ -116,11 +116,11 @@ class ScaleFeed {
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
                     incoming_[group].sfa[wave][half] = ptx::load_global_f32_below(
-                        row_[wave][half] + group * 4 * args_.sfa.stride_k, group * 4, remaining_);
+                        row_[wave][half] + group * kLanesAlongK * args_.sfa.stride_k, group * kLanesAlongK, remaining_);
 #pragma unroll
             for (int i = 0; i < kBlocks; ++i)
-                incoming_[group].sfb[i] = ptx::load_global_f32_below(block_[i] + group * 4 * args_.sfb.stride_k,
-                                                                     group * 4, remaining_);
+                incoming_[group].sfb[i] = ptx::load_global_f32_below(
+                    block_[i] + group * kLanesAlongK * args_.sfb.stride_k, group * kLanesAlongK, remaining_);
         }
         advance();
     }

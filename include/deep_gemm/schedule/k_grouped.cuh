@@ -37,7 +37,7 @@ class KGroupedSchedule {
 
     // Ahead of the first tile, by the warp that loads. All tiles of a group take as long, so all clusters would store theirs together,
     // and wait for L2 together. If some get a tile less than others, they have its time to spare: each starts at another point of it. That
-    // is right where groups have about as much K; where not, a 64th of the whole is asked for at most, and nanosleep may take two.
+    // is right where groups have about as much K; where not, a 64th of the whole is asked for at most (nanosleep may take twice that).
     DG_DEVICE void start_late(const TileTime& time) const {
         constexpr float kMost = 1e6f;  // of nanosleep
         const uint32_t clusters = gridDim.x / kClusterSize, tiles = raster_.size() * groups_.count;

@@ -34,7 +34,7 @@ struct Fp8GemmContext {
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
     // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more. The loops of tall tiles
-    // hold a whole batch, and the compiler's time goes with their length. With two they are as fast, but for masked groups (0.5 to 0.7 %) and
+    // hold a whole batch, and the compiler's time goes with their length. With two they are as fast, but for masked groups (0.5 to 1.2 %) and
     // row-major SFA (1 to 2 %), whose sectors are drawn twice as often.
     static constexpr bool kShortBatch = kWaves == 2 && kConfig.num_math_warpgroups == 2 && kConfig.num_accumulators == 1 &&
                                         kConfig.k_blocks == 1 && !kSfbPerRow && kConfig.grouping != Grouping::kMasked;

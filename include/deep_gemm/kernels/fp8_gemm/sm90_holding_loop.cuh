@@ -42,8 +42,8 @@ DG_DEVICE void multiply_holding_factors(const Fp8GemmContext<kConfig>& ctx, type
             if constexpr (kLast) {
                 cursor.advance();
                 next = products.operands(cursor.stage);
-                // Made while this product runs, not ahead of the next one; where that is awaited here, it comes to the same.
-                if constexpr (kNext == 0) ptx::keep_order(next.a & next.b);
+                // Made while this product runs, not ahead of the next one. Tiles of one group were no faster by it.
+                if constexpr (Context::kKGrouped) ptx::keep_order(next.a & next.b);
             }
             if (kLast && kNext > 0 && more) cursor.consumer_wait();
             ptx::wgmma_wait<0>();

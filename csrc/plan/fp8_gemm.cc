@@ -28,10 +28,11 @@ void check_request(const Fp8GemmShape& shape, const ArchSpec& arch) {
 // Clusters of a shape's most work: how many rows groups want may be known on the device alone.
 int grid_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& arch) {
     const int cluster = c.cluster_m * c.cluster_n;
-    const int64_t clusters = most_tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
-                             ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
+    const int64_t tiles = most_tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
+                          ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = resident_clusters(arch.usable_sms, cluster);
-    return int(std::min(clusters, slots)) * cluster;
+    const bool are_alike = !divides_rows(shape.groups.grouping);
+    return int(are_alike ? clusters_of_even_rounds(tiles, slots) : std::min(tiles, slots)) * cluster;
 }
 
 Fp8GemmPlan plan_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& shape,

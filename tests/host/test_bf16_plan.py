@@ -1,9 +1,12 @@
 """Plans of the BF16 GEMM: configs by name, refusals, and the source they print."""
 
+import math
+
 import pytest
 
 from bf16_cases import CONFIGS, config
 from deep_gemm import _C, DeepGemmError
+from planned_grids import clusters
 
 
 @pytest.mark.parametrize("change", CONFIGS, ids=str)
@@ -97,6 +100,15 @@ def test_the_grid_holds_the_most_work_there_can_be():
             c = plan["config"]
             tiles = (matrices * -(-512 // c["block_m"]) + parts) * -(-4096 // (c["block_n"] * c["cluster_n"]))
             assert plan["grid"] == plan["cluster"] * min(tiles, 132 // plan["cluster"])
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096, 7168), (64, 32768, 512), (4096, 2112, 7168), (1, 576, 7168)])
+def test_clusters_without_which_no_other_gets_more_tiles_are_left_out(shape):
+    for plan in _C.plans_bf16_gemm(*shape):
+        c = plan["config"]
+        tiles = math.ceil(shape[0] / c["block_m"] / c["cluster_m"]) * math.ceil(shape[1] / c["block_n"] / c["cluster_n"])
+        slots = {1: 132, 2: 66, 4: 28}[plan["cluster"]]  # fours leave SMs of a GPC over
+        assert plan["grid"] == plan["cluster"] * clusters(tiles, slots), plan
 
 
 def test_a_hint_chooses_heights_and_estimates_alone():

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from deep_gemm import _C
+from planned_grids import clusters
 
 SMEM = 232448
 SMS = 132
@@ -186,7 +187,9 @@ def test_usable_sms_change_the_grid_and_nothing_else(shape, recipe):
 @pytest.mark.parametrize("sm_count", [1, 2, 78, 144])
 def test_other_devices_are_planned_for(sm_count):
     plan = _C.plan_fp8_gemm(4096, 4096, 4096, arch={"sm_count": sm_count})
-    assert plan["grid"] == max(plan["cluster"], sm_count // plan["cluster"] * plan["cluster"])
+    config, slots = plan["config"], max(1, sm_count // plan["cluster"])
+    tiles = math.ceil(4096 / config["block_m"] / config["cluster_m"]) * math.ceil(4096 / config["block_n"] / config["cluster_n"])
+    assert plan["grid"] == plan["cluster"] * clusters(tiles, slots)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -196,7 +199,24 @@ def test_the_grid_holds_no_idle_cluster(shape):
         c = plan["config"]
         tiles = math.ceil(m / c["block_m"] / c["cluster_m"]) * math.ceil(n / c["block_n"] / c["cluster_n"])
         resident = {1: 132, 2: 66, 4: 28}[plan["cluster"]]  # fours leave SMs of a GPC over
-        assert plan["grid"] == plan["cluster"] * min(tiles, resident)
+        assert plan["grid"] == plan["cluster"] * clusters(tiles, resident)
+
+
+def test_clusters_without_which_no_other_gets_more_tiles_are_left_out():
+    def grid(*shape, **options):
+        return _C.plan_fp8_gemm(*shape, **options)["grid"]
+
+    assert grid(4096, 4096, 7168) == 128  # 256 pairs of tiles, 4 rounds of 64 as of 66
+    assert grid(4096, 24576, 1536) == 132  # 32 rounds of 132
+    assert grid(1, 32768, 512) == 128  # 2 rounds of 128
+    assert grid(1, 4096, 7168) == 128  # tiles for one round
+    config = {**_C.plan_fp8_gemm(128, 4096, 7168)["config"], "block_n": 32}
+    assert grid(128, 4352, 7168, config=config) == 132  # 272 tiles in 3 rounds of 91: too few to draw all of memory's bandwidth
+    k_grouped = {"grouping": "k_grouped", "recipe": (1, 1, 128), "d_dtype": "f32", "has_c": True, "c_is_d": True}
+    assert grid(7168, 2048, 8192, num_groups=4, **k_grouped) == 128
+    assert grid(7168, 2048, 2176, num_groups=16, **k_grouped) == 132  # 55 rounds of 66, 56 of 64
+
+
 
 
 @pytest.mark.parametrize("shape", SHAPES)

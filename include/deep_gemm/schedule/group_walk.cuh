@@ -3,6 +3,7 @@
 //   of(groups, group, m)   the rows of a group that exists
 //   kOrder                 the order of the tiles of a group
 //   kPads                  whether there may be tiles of padding alone
+//   kEvensTallRounds       whether clusters without which no other gets more tall tiles are left out
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -40,8 +41,10 @@ class GroupWalk {
           n_tiles_(ceil_div<uint32_t>(n, kBlockN * kClusterN)),
           index_(blockIdx.x / kClusterN),
           rank_n_(cluster_rank),
+          clusters_(gridDim.x / kClusterN),
           in_padding_(pads()) {
         look_at(0);
+        if constexpr (kEvensRounds) even_rounds();
     }
 
     DG_DEVICE bool next(Tile& tile) {
@@ -56,7 +59,7 @@ class GroupWalk {
         tile.m_end = rows.stored_end;
         tile.zero_from = rows.end;
         tile.group = first_ + lane;
-        index_ += gridDim.x / kClusterN;
+        index_ += kEvensRounds ? clusters_ : gridDim.x / kClusterN;
         return true;
     }
 
@@ -65,6 +68,7 @@ class GroupWalk {
     // Tiles of 256 rows, which seldom are of padding alone, have no register for it: the compiler would order their products one
     // after another.
     static constexpr bool kPadsFirst = Rows::kPads && kBlockM < 256;
+    static constexpr bool kEvensRounds = Rows::kEvensTallRounds && kBlockM >= 192;
 
     DG_DEVICE static uint32_t product_tiles_of(const GroupRows& rows) {
         return ceil_div<uint32_t>(rows.end - rows.first, kBlockM);
@@ -86,6 +90,17 @@ class GroupWalk {
 
     // Whether a tile may be of padding alone: not where whole ones end a group.
     DG_DEVICE bool pads() const { return kPadsFirst && kBlockM % groups_.stored_alignment != 0; }
+
+    // What the clusters that are left out would draw of power and of memory's bandwidth speeds up the others, as where the host knows how many
+    // tiles there are (clusters_of_even_rounds). Of more groups than are looked at together nobody knows in time; and the divisions
+    // cost kernels of low tiles what they gain.
+    DG_DEVICE void even_rounds() {
+        if (groups_.count > 32 || tiles_ <= clusters_) return;
+        const uint32_t fewest = ceil_div(tiles_, ceil_div(tiles_, clusters_));
+        if (fewest < clusters_ - clusters_ / 8) return;
+        clusters_ = fewest;
+        if (index_ >= clusters_) index_ = tiles_;
+    }
 
     // From padding to the products of the same groups, or to the next 32.
     DG_DEVICE bool look_further() {
@@ -124,6 +139,7 @@ class GroupWalk {
     const uint32_t m_, n_tiles_;
     uint32_t index_;  // of the cluster's next tile, counted from the start of the 32 groups
     uint32_t rank_n_;
+    uint32_t clusters_;  // that share out the tiles
     bool in_padding_;
     uint32_t first_;
     uint32_t tiles_begin_, tiles_end_;  // of this lane's group

@@ -8,6 +8,7 @@ namespace deep_gemm {
 struct MaskedRows {
     static constexpr TileOrder kOrder = TileOrder::kMFirst;
     static constexpr bool kPads = false;
+    static constexpr bool kEvensTallRounds = true;
 
     // Counts past the capacity, or below zero, are cut to it: no count makes the kernel leave its buffers.
     DG_DEVICE static GroupRows of(const GroupArgs& groups, uint32_t group, uint32_t m) {

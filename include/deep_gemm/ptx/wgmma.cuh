@@ -26,7 +26,7 @@ DG_DEVICE void wgmma_wait() {
 template <int kCount>
 DG_DEVICE void pin_registers(float (&registers)[kCount]) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
+    for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i]));
 }
 
 // What follows stays behind what is before: the assembler moves shuffles and loads across the products around them, but not

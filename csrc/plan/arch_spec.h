@@ -3,8 +3,6 @@
 // run.
 #pragma once
 
-#include <deep_gemm/base/math.h>
-
 #include <cstdint>
 
 namespace deep_gemm::plan {
@@ -32,15 +30,6 @@ inline int resident_clusters(int sms, int cluster) {
     constexpr double kFilledByLarger = 0.85;
     const double usable = cluster <= kPair ? sms : sms * kFilledByLarger;
     return usable < cluster ? 1 : int(usable) / cluster;
-}
-
-// Of `slots` clusters that are resident at once, the fewest that take no more rounds of so many tiles that are alike: what the others
-// would draw of power and of memory's bandwidth speeds these up (docs/sm90-fp8-gemm.md, "Rounds"). All of them where more than an
-// eighth were left out, which was not measured: fewer might not draw all of that bandwidth.
-inline int64_t clusters_of_even_rounds(int64_t tiles, int64_t slots) {
-    if (tiles <= slots) return tiles;
-    const int64_t fewest = ceil_div(tiles, ceil_div(tiles, slots));
-    return fewest >= slots - slots / 8 ? fewest : slots;
 }
 
 }  // namespace deep_gemm::plan

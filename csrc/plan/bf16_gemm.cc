@@ -120,10 +120,7 @@ Bf16GemmPlan plan_of(const Bf16GemmConfig& c, const Bf16GemmShape& asked, const 
     Bf16GemmPlan plan;
     plan.config = c;
     plan.cluster = c.cluster_m * c.cluster_n;
-    const bool are_alike = !divides_rows(asked.groups.grouping);
-    plan.grid = int(are_alike ? clusters_of_even_rounds(clusters.count, clusters.slots)
-                             : std::min<int64_t>(clusters.count, clusters.slots)) *
-                plan.cluster;
+    plan.grid = int(clusters_to_launch(asked.groups, clusters.count, clusters.slots)) * plan.cluster;
     plan.threads = num_threads(c);
     plan.smem_bytes = smem_plan(c).total;
     plan.raster = bf16_raster(c, asked, arch).order;

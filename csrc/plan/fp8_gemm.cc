@@ -31,8 +31,7 @@ int grid_of(const Fp8GemmConfig& c, const Fp8GemmShape& shape, const ArchSpec& a
     const int64_t tiles = most_tiles_along_m(shape.m, shape.groups, int64_t(c.block_m) * c.cluster_m) *
                           ceil_div<int64_t>(shape.n, int64_t(c.block_n) * c.cluster_n);
     const int64_t slots = resident_clusters(arch.usable_sms, cluster);
-    const bool are_alike = !divides_rows(shape.groups.grouping);
-    return int(are_alike ? clusters_of_even_rounds(tiles, slots) : std::min(tiles, slots)) * cluster;
+    return int(clusters_to_launch(shape.groups, tiles, slots)) * cluster;
 }
 
 Fp8GemmPlan plan_of(const CostConstants& cost, const Fp8GemmConfig& c, const Fp8GemmShape& shape,

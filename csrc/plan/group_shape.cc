@@ -97,6 +97,11 @@ int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows) {
     return tiles + std::min(groups.count, ceil_div(m, groups.alignment)) - 1;
 }
 
+int64_t clusters_to_launch(const GroupShape& groups, int64_t tiles, int64_t slots) {
+    const bool are_alike = !divides_rows(groups.grouping) && groups.grouping != Grouping::kKGrouped;
+    return are_alike ? clusters_of_even_rounds(tiles, slots) : std::min(tiles, slots);
+}
+
 void check_groups(const GroupShape& groups) {
     DG_CHECK(groups.count > 0 && groups.expected_m >= 0,
              "groups: planning expects a positive num_groups and an expected_m of 0 or more, got {} and {}",

@@ -37,6 +37,10 @@ double rows_of_d(int64_t m, const GroupShape& groups);
 int64_t likely_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
 int64_t most_tiles_along_m(int64_t m, const GroupShape& groups, int64_t rows);
 
+// Of `slots` clusters that are resident at once, those to launch for at most so many tiles, counted in clusters. Where tiles are not alike, or the
+// device alone knows how many there are, all of them: fewer might share them out worse.
+int64_t clusters_to_launch(const GroupShape& groups, int64_t tiles, int64_t slots);
+
 // Throws Error for groups that planning cannot make sense of.
 void check_groups(const GroupShape& groups);
 

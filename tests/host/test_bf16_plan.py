@@ -103,7 +103,7 @@ def test_the_grid_holds_the_most_work_there_can_be():
 
 
 @pytest.mark.parametrize("shape", [(4096, 4096, 7168), (64, 32768, 512), (4096, 2112, 7168), (1, 576, 7168)])
-def test_clusters_without_which_no_other_gets_more_tiles_are_left_out(shape):
+def test_the_fewest_clusters_that_take_no_more_rounds_are_launched(shape):
     for plan in _C.plans_bf16_gemm(*shape):
         c = plan["config"]
         tiles = math.ceil(shape[0] / c["block_m"] / c["cluster_m"]) * math.ceil(shape[1] / c["block_n"] / c["cluster_n"])

@@ -52,6 +52,17 @@ DG_HOST_DEVICE constexpr SliceArgs row_slices(Grouping grouping, uint32_t tile_r
     return {rows, ceil_div(tile_rows, rows)};
 }
 
+// Of `slots` clusters that are resident at once, the fewest that take no more rounds of so many tiles: these run faster by it, probably by the
+// power and the bandwidth that the others would draw (docs/sm90-fp8-gemm.md, "Rounds"). All of them where more than a thirteenth
+// could be left out: so much was measured, and fewer might not draw all of memory's bandwidth.
+template <typename T>
+DG_HOST_DEVICE constexpr T clusters_of_even_rounds(T tiles, T slots) {
+    constexpr T kMostLeftOut = 13;
+    if (tiles <= slots) return tiles;
+    const T fewest = ceil_div(tiles, ceil_div(tiles, slots));
+    return slots - fewest <= slots / kMostLeftOut ? fewest : slots;
+}
+
 // What finding a tile's place divides by, in cluster tiles.
 struct RasterDivisors {
     Divisor all;                // of the matrix

@@ -3,7 +3,7 @@
 //   of(groups, group, m)   the rows of a group that exists
 //   kOrder                 the order of the tiles of a group
 //   kPads                  whether there may be tiles of padding alone
-//   kEvensTallRounds       whether clusters without which no other gets more tall tiles are left out
+//   kEvensTallRounds       whether tall tiles are left to the fewest clusters that take no more rounds of them
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -91,14 +91,11 @@ class GroupWalk {
     // Whether a tile may be of padding alone: not where whole ones end a group.
     DG_DEVICE bool pads() const { return kPadsFirst && kBlockM % groups_.stored_alignment != 0; }
 
-    // What the clusters that are left out would draw of power and of memory's bandwidth speeds up the others, as where the host knows how many
-    // tiles there are (clusters_of_even_rounds). Of more groups than are looked at together nobody knows in time; and the divisions
-    // cost kernels of low tiles what they gain.
+    // Leaves out what clusters it can, as the host does where it knows how many tiles there are. With more than 32 groups no warp knows it at the
+    // start; and kernels of low tiles lose by the divisions what they gain.
     DG_DEVICE void even_rounds() {
         if (groups_.count > 32 || tiles_ <= clusters_) return;
-        const uint32_t fewest = ceil_div(tiles_, ceil_div(tiles_, clusters_));
-        if (fewest < clusters_ - clusters_ / 8) return;
-        clusters_ = fewest;
+        clusters_ = clusters_of_even_rounds(tiles_, clusters_);
         if (index_ >= clusters_) index_ = tiles_;
     }
 

@@ -9,7 +9,7 @@ namespace deep_gemm {
 struct PsumRows {
     static constexpr TileOrder kOrder = TileOrder::kBanded;
     static constexpr bool kPads = true;
-    static constexpr bool kEvensTallRounds = false;  // tiles, less alike, are shared out worse by it
+    static constexpr bool kEvensTallRounds = false;  // its tiles, less alike, are shared out worse by fewer
 
     // Ends past the matrix, or below zero, are cut to it: no layout makes the kernel leave its buffers.
     DG_DEVICE static GroupRows of(const GroupArgs& groups, uint32_t group, uint32_t m) {

@@ -104,6 +104,25 @@ def many_groups_of_any_height() -> None:
         _C.forget_bf16_gemm_plans()
 
 
+def tall_tiles_are_left_to_the_fewest_clusters() -> None:
+    """24 tiles on 13 clusters, of which 12 take two each; and on 11 and 12. None is missed or made twice."""
+    for change in (TALL, TALLEST):
+        cluster = change.get("cluster_n", 1)
+        case = masked((64, 192, 150, 70, 130, 1), 256, 4 * cluster * 128 - 24, 64, expected_m=0)
+        shape = {"grouping": "masked", "num_groups": case.groups, "expected_m": 0}
+        first, work = bits(make_grouped_bf16(case).run()), set()
+        for slots in (11, 12, 13):
+            problem = make_grouped_bf16(case)
+            with shared.on_sms(slots * cluster):
+                _C.pin_bf16_gemm_config(case.m, case.n, case.k, 0, config=config(grouping="masked", **change), **shape)
+                problem.run()
+            problem.check(exact=False)
+            assert torch.equal(bits(problem.d), first), (change, slots)
+            work.add(shared.last_launch()["mma_macs"])
+        assert len(work) == 1, (change, work)
+        _C.forget_bf16_gemm_plans()
+
+
 def waves_without_rows_cost_nothing() -> None:
     """Of a tile of 256 rows, those of a masked or psum group's rows are loaded and multiplied, in waves of 64."""
     shape = {"grouping": "masked", "num_groups": 1, "expected_m": 0}
@@ -128,7 +147,10 @@ SCENARIOS = {name: function for name, function in shared.SCENARIOS.items() if no
 SCENARIOS.update({f"cases_{i}": lambda i=i: cases(i) for i in range(SHARDS)})
 SCENARIOS.update({f"wide_{i}": lambda i=i: wide(i) for i in range(len(WIDE_CASES))})
 SCENARIOS.update({f"configs_change_no_bit_{kind}": lambda kind=kind: configs_change_no_bit(kind) for kind in BY_KIND})
-for function in (rows_equal_those_of_the_dense_gemm, tall_tiles_stay_in_their_group, waves_without_rows_cost_nothing, many_groups_of_any_height, kernels_ran):
+for function in (
+    rows_equal_those_of_the_dense_gemm, tall_tiles_stay_in_their_group, waves_without_rows_cost_nothing, many_groups_of_any_height,
+    tall_tiles_are_left_to_the_fewest_clusters, kernels_ran,
+):  # fmt: skip
     SCENARIOS[function.__name__] = function
 
 if __name__ == "__main__":

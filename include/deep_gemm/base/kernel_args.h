@@ -57,10 +57,10 @@ DG_HOST_DEVICE constexpr SliceArgs row_slices(Grouping grouping, uint32_t tile_r
 // could be left out: so much was measured, and fewer might not draw all of memory's bandwidth.
 template <typename T>
 DG_HOST_DEVICE constexpr T clusters_of_even_rounds(T tiles, T slots) {
-    constexpr T kMostLeftOut = 13;
+    constexpr T kShareLeftOut = 13;  // one in so many, at most
     if (tiles <= slots) return tiles;
     const T fewest = ceil_div(tiles, ceil_div(tiles, slots));
-    return slots - fewest <= slots / kMostLeftOut ? fewest : slots;
+    return slots - fewest <= slots / kShareLeftOut ? fewest : slots;
 }
 
 // What finding a tile's place divides by, in cluster tiles.

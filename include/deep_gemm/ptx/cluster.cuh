@@ -26,6 +26,11 @@ DG_DEVICE void named_barrier_sync(uint32_t id, uint32_t threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// PTX ISA: bar.arrive / barrier.arrive.aligned. The same barrier, for whole warps that do not wait: `threads` counts both.
+DG_DEVICE void named_barrier_arrive(uint32_t id, uint32_t threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // PTX ISA: barrier.sync 0 for the whole CTA.
 DG_DEVICE void cta_sync() { asm volatile("bar.sync 0;" ::: "memory"); }
 

@@ -28,6 +28,11 @@ struct Fp8GemmContext {
     // stage without bytes then, and a product of whatever it holds, to be dropped; so does a warpgroup without a wave. Were there
     // none, the compiler would wait for products wherever the ways join.
     static constexpr bool kStartsUnderStore = kSharesWaves;
+    // Whether three warpgroups start their products in turns: of narrow tiles; wider ones lose by it. Where waves may lack rows, their
+    // warpgroups would miss a turn.
+    static constexpr bool kTakesProductTurns = kConfig.num_math_warpgroups == 3 && kWaves == 1 && kConfig.block_n < kScaleBlock &&
+                                               kConfig.num_accumulators == 1 &&
+                                               kConfig.sfb_granularity == ScaleGranularity::kPerBlock && !kTakesTurns;
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     static constexpr bool kHoldsFactors = holds_column_factors(kConfig);

@@ -9,6 +9,7 @@
 //                  + 32 (scale role's lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
+//   named 1+W+w    math warpgroup w and the one before it            math warpgroup w, its turn to start a product (kTakesProductTurns)
 //
 //   role     warps                       job
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
@@ -172,7 +173,7 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
         math.issue_ahead();
         store_tile(ctx, math, warpgroup, finished);
     }
-    math.drain();
+    math.end();
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }
 

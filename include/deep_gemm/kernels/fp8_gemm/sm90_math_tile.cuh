@@ -22,7 +22,8 @@ class MathTile {
         : ctx_(ctx),
           cursor_(cursor),
           feed_(feed),
-          products_(ctx) {}
+          products_(ctx),
+          turns_(ctx.warpgroup()) {}
 
     // Issues the first product of the next tile, or one to be dropped.
     DG_DEVICE void issue_ahead() {
@@ -31,12 +32,10 @@ class MathTile {
             products_.issue(accumulators_[0], 0, products_.operands(cursor_.stage));
         }
     }
-    // Drops it.
-    DG_DEVICE void drain() {
-        if constexpr (Context::kStartsUnderStore) {
-            ptx::wgmma_wait<0>();
-            ptx::pin_registers(accumulators_[0].k_block[0]);
-        }
+    // After the last tile.
+    DG_DEVICE void end() {
+        drain();
+        turns_.end();
     }
 
     // Turns to a tile whose first column is `n_idx`: no sums yet.
@@ -59,6 +58,14 @@ class MathTile {
     float sums[Context::kWaves][kN / 2];
 
   private:
+    // Drops what issue_ahead() issued.
+    DG_DEVICE void drain() {
+        if constexpr (Context::kStartsUnderStore) {
+            ptx::wgmma_wait<0>();
+            ptx::pin_registers(accumulators_[0].k_block[0]);
+        }
+    }
+
     DG_DEVICE void run_without_product() {
         if constexpr (Context::kKGrouped && kConfig.has_c) make_neutral(sums);
         drain();
@@ -163,7 +170,9 @@ class MathTile {
         auto current = products_.operands(cursor_.stage);
         const auto begin_stage = [&] {
             cursor_.consumer_wait();
+            turns_.await();
             products_.issue(accumulators_[0], 0, current);
+            turns_.pass();
         };
         if constexpr (kAhead && !Context::kStartsUnderStore) begin_stage();
         const auto step = [&](uint32_t k, int i) {
@@ -251,6 +260,7 @@ class MathTile {
     typename Context::Feed& feed_;
     uint32_t first_block_columns_;
     Products<kConfig> products_;
+    ProductTurns<Context::kTakesProductTurns, kConfig.num_math_warpgroups> turns_;
     Accumulators accumulators_[kConfig.num_accumulators];
     StageScales scales_[kConfig.num_accumulators];
     uint32_t stage_;  // of the last product, which is not yet retired

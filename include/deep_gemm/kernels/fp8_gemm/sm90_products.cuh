@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deep_gemm/kernels/fp8_gemm/sm90_context.cuh>
+#include <deep_gemm/ptx/cluster.cuh>
 #include <deep_gemm/ptx/wgmma_shapes.cuh>
 
 namespace deep_gemm {
@@ -15,6 +16,31 @@ DG_DEVICE void for_each_product(const Step& step) {
         for_each_product<kProducts, kProduct + 1>(step);
     }
 }
+
+// Turns at starting a product: a warpgroup starts one when the warpgroup before it has started its own.
+template <bool kTaken, int kWarpgroups>
+class ProductTurns {
+  public:
+    // The first turn is warpgroup 0's.
+    DG_DEVICE explicit ProductTurns(uint32_t warpgroup) : warpgroup_(warpgroup) {
+        if (warpgroup == kWarpgroups - 1) pass();
+    }
+    DG_DEVICE void await() const {
+        if constexpr (kTaken) ptx::named_barrier_sync(kFirstBarrier + warpgroup_, kBoth);
+    }
+    DG_DEVICE void pass() const {
+        if constexpr (kTaken)
+            ptx::named_barrier_arrive(kFirstBarrier + (warpgroup_ == kWarpgroups - 1 ? 0 : warpgroup_ + 1), kBoth);
+    }
+    // After the last product: leaves no barrier half full.
+    DG_DEVICE void end() const {
+        if (warpgroup_ == 0) await();
+    }
+
+  private:
+    static constexpr uint32_t kFirstBarrier = 1 + kWarpgroups, kBoth = 2 * kWarpgroupThreads;  // barriers below are the epilogue's
+    uint32_t warpgroup_;
+};
 
 template <Fp8GemmConfig kConfig>
 class Products {

@@ -74,7 +74,8 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .matrices = {},
             .c_stride_g = p.c_group_stride,
             .heads = {static_cast<uint32_t>(p.heads.left), static_cast<uint32_t>(p.heads.mid),
-                      static_cast<uint32_t>(p.heads.right)}};
+                      static_cast<uint32_t>(p.heads.right)},
+            .scales_in_units = lie_in_units(scale_args(p.sfa), p.m) && lie_in_units(scale_args(p.sfb), p.n)};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

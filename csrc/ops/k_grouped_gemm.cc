@@ -105,7 +105,8 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
         .output = {p.d, p.d_row_stride, p.d_group_stride},
         .matrices = {p.a.data, p.b.data, map_room(ready.shape, config.num_stages, workspace)},
         .c_stride_g = p.c_group_stride,
-        .heads = {}};
+        .heads = {},
+        .scales_in_units = lie_in_units(scale_args(p.a.scales), p.m) && lie_in_units(scale_args(p.b.scales), p.n)};
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }

@@ -8,7 +8,8 @@ from pathlib import Path
 from fp8_configs import CONFIGS, PER_ROW_CONFIGS
 from test_emulator_library import run_python
 
-SCRIPT = Path(__file__).resolve().parent / "pinned_configs.py"
+HERE = Path(__file__).resolve().parent
+SCRIPT = HERE / "pinned_configs.py"
 
 
 def test_every_config_writes_the_same_bits(emulator_library: str) -> None:
@@ -21,3 +22,7 @@ def test_every_config_writes_the_same_bits(emulator_library: str) -> None:
 def test_schedules_do_not_change_them(emulator_library: str) -> None:
     expected = run_python(emulator_library, [str(SCRIPT)])
     assert run_python(emulator_library, [str(SCRIPT)], DG_EMULATE_SEED="3") == expected
+
+
+def test_factors_in_units_come_by_tma(emulator_library: str) -> None:
+    assert int(run_python(emulator_library, [str(HERE / "factor_forms.py")])) > 5

@@ -1,8 +1,8 @@
 // Scaling factors on their way from global memory into the promotion, in any strides and without a kernel of their own.
 //   SFA, and SFB per 128-row block: straight into registers. The four lanes of a quad share their rows, so each lane loads
 //     and multiplies other factors, a whole batch ahead of use; a shuffle hands them round.
-//   SFB per row (a factor a column of the tile): a warp copies them into the pipeline's stages; SFA, too, for tiles whose
-//     registers hold SFB.
+//   SFB per row (a factor a column of the tile): TMA loads them into the pipeline's stages where they lie in units of 16 bytes, a
+//     warp copies them otherwise; SFA, too, for tiles whose registers hold SFB.
 #pragma once
 
 #include <deep_gemm/base/kernel_args.h>
@@ -149,6 +149,31 @@ DG_DEVICE RowScales<1, 0> read_staged_sfa(ptx::SmemAddr sfa, uint32_t row) {
     const ptx::SmemAddr mine = sfa + row * sizeof(float);
     return {ptx::load_shared_f32(mine), ptx::load_shared_f32(mine + 8 * sizeof(float))};
 }
+
+// Loads a tile's factors per row of A or of B, kCount of them, one K block after another, by TMA: where they lie in units of 16 bytes.
+template <int kCount>
+class ScaleLoads {
+  public:
+    // Turns to the tile whose first row of the operand is `row`; the operand has `extent`.
+    DG_DEVICE void restart(const ScaleArgs& scales, uint32_t extent, uint32_t row, int32_t group) {
+        source_ = scales.data + group * scales.stride_g + row;
+        stride_k_ = scales.stride_k;
+        bytes_ = row < extent ? min_of<uint32_t>(extent - row, kCount) * sizeof(float) : 0;
+    }
+
+    // Of each K block; 0 before the first tile.
+    DG_DEVICE uint32_t bytes() const { return bytes_; }
+
+    // By one thread: loads the factors of K block `k` of the tile.
+    DG_DEVICE void load(uint32_t k, ptx::SmemAddr destination, ptx::SmemAddr barrier) const {
+        if (bytes_ != 0) ptx::bulk_load(destination, source_ + k * stride_k_, bytes_, barrier);
+    }
+
+  private:
+    const float* source_ = nullptr;
+    int64_t stride_k_ = 0;
+    uint32_t bytes_ = 0;
+};
 
 // Copies a tile's factors per row of A or of B, kCount of them, one K block after another: by one warp, four a lane.
 template <int kCount>

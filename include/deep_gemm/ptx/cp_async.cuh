@@ -37,6 +37,14 @@ DG_DEVICE void tma_load_2d_multicast(const TensorMap& map, SmemAddr destination,
         : "memory");
 }
 
+// PTX ISA: cp.async.bulk, global to shared::cluster. PTX 8.0, sm_90. Both addresses and `bytes`, which are not 0, are multiples of
+// 16. Async proxy; completes `barrier`'s transaction bytes.
+DG_DEVICE void bulk_load(SmemAddr destination, const void* source, uint32_t bytes, SmemAddr barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(destination),
+                 "l"(source), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
 // PTX ISA: cp.async.bulk.tensor, shared::cta to global. PTX 8.0, sm_90. Reads shared memory through the async proxy
 // (fence_proxy_async_shared first); out-of-bounds elements are not written. Joins the thread's open bulk group.
 DG_DEVICE void tma_store_2d(const TensorMap& map, SmemAddr source, int32_t inner, int32_t outer) {

@@ -78,6 +78,7 @@ struct Fp8GemmArgs {
     GroupMatrices matrices;  // kKGrouped only
     int64_t c_stride_g;      // kKGrouped and kBatched only, whose C is [G, M, N]
     HeadArgs heads;          // read only with a head_unit
+    bool scales_in_units;    // SFA and SFB, for all of M and N: TMA can load them (lie_in_units)
 };
 
 // Shared memory of one CTA, in bytes; the same numbers size the launch and place the objects.

@@ -36,6 +36,9 @@ struct Fp8GemmContext {
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     static constexpr bool kHoldsFactors = holds_column_factors(kConfig);
+    // Whether factors that come by way of the stages may be loaded by TMA; groups of K that read a C have it asked for by the warp
+    // that copies factors.
+    static constexpr bool kMayLoadScales = kSfbPerRow && kConfig.k_blocks == 1 && !(kKGrouped && kConfig.has_c && !kConfig.c_is_d);
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
     // K blocks whose scales are loaded at once: narrow tiles take them faster, and have the registers for more. The loops of tall tiles
@@ -93,6 +96,7 @@ struct Fp8GemmContext {
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
         return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
     }
+    DG_DEVICE bool loads_scales() const { return kMayLoadScales && args.scales_in_units; }
     DG_DEVICE uint32_t warpgroup() const { return warp / 4; }
     // This math thread's first row of a tile.
     DG_DEVICE uint32_t row_in_tile() const { return row_in_tile(lane); }

@@ -2,11 +2,11 @@
 //
 //   global A, B --TMA--> smem stages --wgmma--> accumulators --promote (x SFA x SFB)--> FP32 sums --(+C)--> smem --TMA--> D
 //   global SFA (SFB per block) --registers, well ahead--------------------^
-//   global SFB (per row; of some tiles SFA, too) --cp.async--> smem stages ^
+//   global SFB (per row; of some tiles SFA, too) --TMA or cp.async--> smem stages ^
 //
 //   barrier        arrivals                                          waits
-//   tile_full[s]   1 (load role, + the stage's bytes, if any); SFB per row:  every math warp
-//                  + 32 (scale role's lanes, as their copies land)
+//   tile_full[s]   1 (load role, + the stage's bytes, if any); and   every math warp
+//                  32 where there is a scale role (its lanes, as their copies land)
 //   tile_free[s]   every math warp of every CTA of the cluster       load role, scale role
 //   named 1+w      the 128 threads of math warpgroup w               staging area of D free / staged
 //   named 1+W+w    math warpgroup w and the one before it            math warpgroup w, its turn to start a product (kTakesProductTurns)
@@ -15,8 +15,8 @@
 //   math     warpgroups 0..W-1           wgmma, promotion, epilogue; 64 rows a wave
 //   load     warp 0 of warpgroup W       TMA of A and B, multicast within the cluster; runs ahead across tiles; kKGrouped: makes
 //                                        the maps of each group it comes to; C that is D: asks for it ahead of the epilogue
-//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there; kKGrouped:
-//                                        asks for C that is not D ahead of the epilogue
+//   scale    warp 1 of warpgroup W       SFB per row into the stages, and SFA where the math role looks for it there, unless the load
+//                                        role does it; kKGrouped: asks for C that is not D ahead of the epilogue
 //
 // The contract guarantees: K > 0 (kMasked, kPsum, and groups of kKGrouped: K >= 0), M and N > 0, 16-byte aligned rows, SFs for every row (or block) and every 128 of K.
 #pragma once
@@ -63,6 +63,8 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     auto schedule = ctx.schedule();
     if constexpr (Context::kKGrouped) schedule.start_late({.per_128_of_k = 960, .once = 3600});
     auto maps = ctx.operand_maps();
+    ScaleLoads<kConfig.block_m> sfa;
+    ScaleLoads<kConfig.block_n> sfb;
     const auto give_empty_stage = [&] {
         if constexpr (!Context::kStartsUnderStore) return;
         cursor.producer_acquire();
@@ -76,7 +78,12 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
         }
         maps.turn_to(tile, ctx.args.m, ctx.args.n);
         const uint32_t slices = pieces_with_rows<kConfig.grouping>(tile, a_slices.rows, a_slices.count);
-        const uint32_t stage_bytes = a_slices.rows * slices * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
+        uint32_t stage_bytes = a_slices.rows * slices * kConfig.k_blocks * kBlockK + Context::kSmem.b_stage;
+        if (ctx.loads_scales()) {
+            if constexpr (Context::kHoldsFactors) sfa.restart(ctx.args.sfa, ctx.args.m, tile.m_idx, ctx.scale_group(tile));
+            sfb.restart(ctx.args.sfb, ctx.args.n, tile.n_idx, ctx.scale_group(tile));
+            stage_bytes += sfa.bytes() + sfb.bytes();
+        }
         for (uint32_t k = 0; k < ctx.num_k_stages(tile); ++k, cursor.advance()) {
             cursor.producer_acquire();
             if (!issuer) continue;
@@ -93,6 +100,10 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
                 const Slice b{maps.b(), k_idx, tile.n_idx, tile.group, rank_m * (kConfig.block_n / kConfig.cluster_m)};
                 load_slice<sharing_among(kConfig.cluster_m), kMaps>(b, ctx.b_stage(cursor.stage, i), full, b_mask);
             }
+            if constexpr (Context::kMayLoadScales) {
+                sfa.load(k, ctx.sfa_stage(cursor.stage), full);
+                sfb.load(k, ctx.sfb_stage(cursor.stage, 0), full);
+            }
             if constexpr (kConfig.c_is_d)
                 prefetch_boxes<store_config(kConfig), kConfig.block_m>(ctx.args.d, tile, ctx.args.m, k, ctx.num_k_stages(tile));
         }
@@ -100,10 +111,12 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     give_empty_stage();
 }
 
-// SFB per row: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its stage.
+// SFB per row that TMA cannot load: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its
+// stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
+    if (ctx.loads_scales()) return;
     typename Context::Cursor cursor{ctx.barriers()};
     ScaleCopier<kConfig.block_m> sfa(ctx.args.sfa, ctx.args.m, ctx.lane);
     ScaleCopier<kConfig.block_n> sfb(ctx.args.sfb, ctx.args.n, ctx.lane);
@@ -193,7 +206,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
                 ptx::prefetch_tensor_map(args.b);
             }
             ptx::prefetch_tensor_map(args.d);
-            ctx.barriers().init(Context::kSfbPerRow ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
+            ctx.barriers().init(Context::kSfbPerRow && !ctx.loads_scales() ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
         }
     }
     if constexpr (Context::kClusterSize > 1)

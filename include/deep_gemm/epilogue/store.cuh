@@ -251,20 +251,21 @@ DG_DEVICE void prefetch_boxes(const TensorMap& d, const Tile& tile, uint32_t m, 
 
 template <StoreConfig kConfig, int kFirst, typename Args, int kWaves>
 DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                                ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
+                                ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id, const auto& between) {
     using Steps = StagingSteps<kConfig, kWaves>;
     if constexpr (kFirst < Steps::kBoxes) {
+        if constexpr (kFirst == Steps::kSteps / 2 * Steps::kAtOnce) between();
         store_boxes<kConfig, kFirst>(args, sums, tile, staging, places, barrier_id);
-        store_boxes_from<kConfig, kFirst + Steps::kAtOnce>(args, sums, tile, staging, places, barrier_id);
+        store_boxes_from<kConfig, kFirst + Steps::kAtOnce>(args, sums, tile, staging, places, barrier_id, between);
     }
 }
 
 // Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads share
 // named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
-// a ragged N goes another way.
+// a ragged N goes another way. `between` is called once, halfway: what it takes is hidden where boxes wait for those before them.
 template <StoreConfig kConfig, typename Args, int kWaves>
 DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
-                          ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id) {
+                          ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id, const auto& between) {
     if constexpr (kConfig.ragged_n) {
         if (tile.n_idx + kConfig.block_n > args.n) {
             ptx::named_barrier_sync(barrier_id, kWarpgroupThreads);  // C may be D, and other warps re-read its last row
@@ -274,10 +275,11 @@ DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.
                 store_ragged_wave<kConfig>(args, sums[wave], tile, places.row_of(wave) + row_in_wave,
                                            columns_of<kWaves>(places, wave, kConfig.block_n));
             }
+            between();
             return;
         }
     }
-    store_boxes_from<kConfig, 0>(args, sums, tile, staging, places, barrier_id);
+    store_boxes_from<kConfig, 0>(args, sums, tile, staging, places, barrier_id, between);
 }
 
 }  // namespace deep_gemm

@@ -22,6 +22,9 @@ struct TileTime {
 
 // Every lane of a warp walks it together. A group without K has tiles all the same: their D is C, or zero. Parts of K start and
 // end at multiples of kStep and within K, whatever the layout says: no layout makes the kernel leave its buffers.
+//
+// Up to eight groups come by falling K, and every second round of tiles is dealt out backwards: no cluster then gets the longer tiles
+// of each round, and the last ones are the shortest. More groups share out evenly as they are (docs/sm90-fp8-gemm.md, "K groups").
 template <int kBlockM, int kBlockN, int kClusterM, int kClusterN, int kStep>
 class KGroupedSchedule {
   public:
@@ -31,37 +34,45 @@ class KGroupedSchedule {
           m_(extents.m),
           k_(extents.k),
           raster_(raster_of_matrix<kBlockM * kClusterM, kBlockN * kClusterN>(raster, extents.m, extents.n)),
-          index_(blockIdx.x / kClusterSize),
+          index_(cluster()),
           rank_m_(cluster_rank % kClusterM),
-          rank_n_(cluster_rank / kClusterM) {}
+          rank_n_(cluster_rank / kClusterM),
+          is_ordered_(groups.count <= 8),
+          step_(is_ordered_ ? 2 * (clusters() - cluster()) - 1 : clusters()),
+          place_(is_ordered_ ? place_by_falling_k() : 0) {
+        turn_to(0);
+    }
 
     // Ahead of the first tile, by the warp that loads. All tiles of a group take as long, so all clusters would store theirs together,
-    // and wait for L2 together. If some get a tile less than others, they have its time to spare: each starts at another point of it. That
-    // is right where groups have about as much K; where not, a 64th of the whole is asked for at most (nanosleep may take twice that).
+    // and wait for L2 together. If some get a tile less than others, they have its time to spare: each starts at another point of it. In
+    // groups as they are the mean tile's is taken for it. A 64th of the whole is asked for at most (nanosleep may take twice that).
     DG_DEVICE void start_late(const TileTime& time) const {
         constexpr float kMost = 1e6f;  // of nanosleep
-        const uint32_t clusters = gridDim.x / kClusterSize, tiles = raster_.size() * groups_.count;
-        const uint32_t full_rounds = tiles / clusters, with_more = tiles - full_rounds * clusters;
-        if (full_rounds == 0 || with_more == 0 || index_ < with_more) return;
-        const uint32_t k = min_of(holds_ends() ? entry(groups_.count - 1) : sum_of_sizes(0, groups_.count), k_);
-        const float mean_k = static_cast<float>(k) / groups_.count;
-        const float tile = (mean_k / 128 * time.per_128_of_k + time.once) * (kBlockM * kBlockN) / (256 * 128);
+        const uint32_t tiles = raster_.size() * groups_.count;
+        const uint32_t full_rounds = tiles / clusters(), with_more = tiles - full_rounds * clusters();
+        const bool backwards = is_ordered_ && full_rounds % 2 == 1;  // the round that not all have
+        const uint32_t place = backwards ? clusters() - 1 - cluster() : cluster();
+        if (full_rounds == 0 || with_more == 0 || place < with_more) return;
+        const float k = is_ordered_ ? static_cast<float>(part_of(group_at(groups_.count - 1)).k) : mean_k();
+        const float tile = (k / 128 * time.per_128_of_k + time.once) * (kBlockM * kBlockN) / (256 * 128);
         const float spare = tile * min_of(full_rounds / 64.0f, 1.0f);
-        ptx::nanosleep(static_cast<uint32_t>(min_of(spare * (index_ - with_more) / (clusters - with_more), kMost)));
+        ptx::nanosleep(static_cast<uint32_t>(min_of(spare * (place - with_more) / (clusters() - with_more), kMost)));
     }
 
     DG_DEVICE bool next(Tile& tile) {
         const uint32_t passed = raster_.divisors.all.quotient(index_);
-        if (passed >= groups_.count - group_) return false;
+        if (passed >= groups_.count - position_) return false;
         index_ -= passed * raster_.size();
-        pass_groups(passed);
+        if (passed != 0) turn_to(position_ + passed);
         const TileCoord cluster_tile = raster_.tile(index_);
         tile.m_idx = (cluster_tile.m_idx * kClusterM + rank_m_) * kBlockM;
         tile.n_idx = (cluster_tile.n_idx * kClusterN + rank_n_) * kBlockN;
         tile.m_end = m_;
         tile.group = group_;
-        find_part(tile);
-        index_ += gridDim.x / kClusterSize;
+        tile.k_idx = part_.k_idx;
+        tile.k = part_.k;
+        index_ += step_;
+        if (is_ordered_) step_ = 2 * clusters() - step_;
         return true;
     }
 
@@ -69,6 +80,8 @@ class KGroupedSchedule {
     static constexpr uint32_t kClusterSize = kClusterM * kClusterN;
     static constexpr uint32_t kAllLanes = 0xffffffff;
 
+    DG_DEVICE static uint32_t cluster() { return blockIdx.x / kClusterSize; }
+    DG_DEVICE static uint32_t clusters() { return gridDim.x / kClusterSize; }
     DG_DEVICE bool holds_ends() const { return groups_.alignment != 0; }
 
     // An entry of the layout, not below zero; sizes are whole steps.
@@ -84,31 +97,60 @@ class KGroupedSchedule {
         return __reduce_add_sync(kAllLanes, sum);
     }
 
+    struct Part {
+        uint32_t k_idx, k;
+    };
+
     // Where sizes are given, a group's start is the sum of those before.
-    DG_DEVICE void pass_groups(uint32_t count) {
-        if (count == 0) return;
-        if (!holds_ends()) k_idx_ += sum_of_sizes(group_, count);
-        group_ += count;
+    DG_DEVICE uint32_t start_of(uint32_t group) const { return holds_ends() ? 0 : sum_of_sizes(0, group); }
+
+    DG_DEVICE Part part_from(uint32_t group, uint32_t start) const {
+        const uint32_t last = entry(group);
+        if (holds_ends()) start = align_up(group > 0 ? entry(group - 1) : 0, groups_.alignment);
+        start = min_of(start, k_);
+        if (holds_ends()) return {start, last > start ? last - start : 0};
+        return {start, min_of(last, k_ - start)};
+    }
+    DG_DEVICE Part part_of(uint32_t group) const { return part_from(group, start_of(group)); }
+
+    DG_DEVICE float mean_k() const {
+        const uint32_t k = holds_ends() ? entry(groups_.count - 1) : sum_of_sizes(0, groups_.count);
+        return static_cast<float>(min_of(k, k_)) / groups_.count;
     }
 
-    DG_DEVICE void find_part(Tile& tile) const {
-        const uint32_t last = entry(group_);
-        if (holds_ends()) {
-            tile.k_idx = min_of(align_up(group_ > 0 ? entry(group_ - 1) : 0, groups_.alignment), k_);
-            tile.k = last > tile.k_idx ? last - tile.k_idx : 0;
-        } else {
-            tile.k_idx = min_of(k_idx_, k_);
-            tile.k = min_of(last, k_ - tile.k_idx);
+    // Of lane l: the place of group l.
+    DG_DEVICE uint32_t place_by_falling_k() const {
+        const uint32_t lane = ptx::lane_id();
+        const bool is_group = lane < groups_.count;
+        const uint32_t k = is_group ? part_from(lane, 0).k : 0;
+        uint32_t place = 0;
+#pragma unroll 1
+        for (uint32_t other = 0; other < groups_.count; ++other) {
+            const uint32_t other_k = __shfl_sync(kAllLanes, k, other);
+            place += other_k > k || (other_k == k && other < lane);
         }
+        return is_group ? place : kAllLanes;
+    }
+    DG_DEVICE uint32_t group_at(uint32_t position) const {
+        return !is_ordered_ ? position : __ffs(__ballot_sync(kAllLanes, place_ == position)) - 1;
+    }
+
+    DG_DEVICE void turn_to(uint32_t position) {
+        position_ = position;
+        group_ = group_at(position);
+        part_ = part_of(group_);
     }
 
     const GroupArgs& groups_;
     const uint32_t m_, k_;
     const BandRaster<HostRasterDivisors> raster_;
     uint32_t index_;  // of the cluster's next tile, counted from the first of `group_`
-    uint32_t group_ = 0;
-    uint32_t k_idx_ = 0;  // where sizes are given: start of `group_`
     uint32_t rank_m_, rank_n_;
+    bool is_ordered_;            // by falling K
+    uint32_t step_;              // to the tile after the next: ordered, by turns 2 * (clusters - cluster) - 1 and 2 * cluster + 1
+    uint32_t place_;             // ordered: of this lane's group
+    uint32_t position_, group_;  // in the order of groups, and which group it is
+    Part part_;                  // of `group_`
 };
 
 }  // namespace deep_gemm

@@ -155,7 +155,8 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
     typename Context::Cursor cursor{ctx.barriers()};
     auto schedule = ctx.schedule();
     auto c = staged_c(ctx);
-    for (Tile tile; schedule.next(tile);) {
+    // `between`: what may be done while the tile is stored (store_sums).
+    const auto run = [&](const Tile& tile, const auto& between) {
         float sums[Context::kWaves][kConfig.block_n / 2];
         clear_sums(sums);
         if (ctx.has_product(tile))
@@ -164,7 +165,16 @@ DG_DEVICE void math_role(const Bf16GemmContext<kConfig>& ctx) {
             make_neutral(sums);
         if constexpr (stages_c(kConfig)) c.add_to(sums, tile, ctx.first_row(tile));
         finish_sums<kConfig>(ctx, sums, tile);
-        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), {ctx.first_row(tile)}, 1 + ctx.warp / 4);
+        store_sums<store_config(kConfig)>(ctx.args, sums, tile, ctx.staging(), {ctx.first_row(tile)}, 1 + ctx.warp / 4, between);
+    };
+    Tile tile;
+    if constexpr (Context::kKGrouped) {  // whose schedule takes its time
+        for (bool more = schedule.next(tile); more;) {
+            const Tile current = tile;
+            run(current, [&] { more = schedule.next(tile); });
+        }
+    } else {
+        while (schedule.next(tile)) run(tile, [] {});
     }
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();
 }

@@ -141,9 +141,10 @@ DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     }
 }
 
-// Adds C, or drops rows of no group, and stores through the warpgroup's own part of the staging area.
+// Adds C, or drops rows of no group, and stores through the warpgroup's own part of the staging area. `between`: what may be done
+// meanwhile (store_sums).
 template <Fp8GemmConfig kConfig>
-DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>& math, uint32_t warpgroup, const Tile& tile) {
+DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>& math, uint32_t warpgroup, const Tile& tile, const auto& between) {
     using Context = Fp8GemmContext<kConfig>;
     constexpr uint32_t kStagingBytes = kConfig.store_boxes * Context::kSmem.store_tile;
     const WavePlaces places = ctx.wave_places(tile);
@@ -157,7 +158,7 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
         keep_rows_of_group<store_config(kConfig)>(ctx.args, math.sums[wave], tile, thread_row);
     }
     store_sums<store_config(kConfig)>(ctx.args, math.sums, tile,
-                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup);
+                                      ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup, between);
 }
 
 // Tile after tile: while one is stored, the next one's first factors are on their way, and of some its first product.
@@ -181,10 +182,15 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
         math.turn_to(tile.n_idx);
         math.run(tile);
         const Tile finished = tile;
-        more = schedule.next(tile);
-        if (more) restart();
-        math.issue_ahead();
-        store_tile(ctx, math, warpgroup, finished);
+        const auto advance = [&] { more = schedule.next(tile); };
+        if constexpr (Fp8GemmContext<kConfig>::kHoldsFactors) {  // there are no first factors to start
+            store_tile(ctx, math, warpgroup, finished, advance);
+        } else {
+            advance();
+            if (more) restart();
+            math.issue_ahead();
+            store_tile(ctx, math, warpgroup, finished, [] {});
+        }
     }
     math.end();
     if (threadIdx.x % kWarpgroupThreads == 0) ptx::bulk_wait_group<0>();

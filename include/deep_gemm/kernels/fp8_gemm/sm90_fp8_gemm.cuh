@@ -186,9 +186,9 @@ DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
         if constexpr (Fp8GemmContext<kConfig>::kHoldsFactors) {  // there are no first factors to start
             store_tile(ctx, math, warpgroup, finished, advance);
         } else {
+            math.issue_ahead();
             advance();
             if (more) restart();
-            math.issue_ahead();
             store_tile(ctx, math, warpgroup, finished, [] {});
         }
     }

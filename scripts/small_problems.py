@@ -28,9 +28,17 @@ def quantised_groups(x: torch.Tensor, blocks: bool) -> tuple:
     return tuple(torch.stack(part) for part in zip(*(cast(group, use_ue8m0=False) for group in x)))
 
 
-def dense(m: int, n: int, k: int, out: torch.dtype = torch.bfloat16, per_row: bool = False, with_c: bool = False) -> None:
+def in_units(quantised_operand: tuple) -> tuple:
+    """The same with its factors MN-major, as TMA can load them."""
+    data, factors = quantised_operand
+    return data, deep_gemm.get_mn_major_tma_aligned_tensor(factors)
+
+
+def dense(m: int, n: int, k: int, out: torch.dtype = torch.bfloat16, per_row: bool = False, with_c: bool = False, units: bool = False) -> None:
     """One dense GEMM against FP64."""
     (x, a), (y, b) = quantised(m, k, False), quantised(n, k, not per_row)
+    if units:
+        a, b = in_units(a), in_units(b)
     d = torch.full((m, n), float("nan"), device=DEVICE, dtype=out)
     c = torch.randn(m, n, device=DEVICE).to(out) if with_c else None
     deep_gemm.fp8_gemm_nt(a, b, d, c=c, recipe=(1, 1, 128) if per_row else None)
@@ -38,7 +46,9 @@ def dense(m: int, n: int, k: int, out: torch.dtype = torch.bfloat16, per_row: bo
     assert calc_diff(d, exact) < 1e-3, (m, n, k)
 
 
-def dense_in_tiles(block_m: int, block_n: int, accumulators: int, per_row: bool = False, cluster_n: int = 1) -> None:
+def dense_in_tiles(
+    block_m: int, block_n: int, accumulators: int, per_row: bool = False, cluster_n: int = 1, units: bool = False
+) -> None:
     """Three rows of tiles of a height and width that no problem so small is planned in."""
     m, n, k = 300, 392, 656
     out, word = (torch.float32, "f32") if per_row else (torch.bfloat16, "bf16")
@@ -49,7 +59,7 @@ def dense_in_tiles(block_m: int, block_n: int, accumulators: int, per_row: bool 
     config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
     if DEVICE == "cuda":
         _C.pin_fp8_gemm_config(m, n, k, torch.cuda.current_device(), config=config, **options)
-    dense(m, n, k, out, per_row=per_row)
+    dense(m, n, k, out, per_row=per_row, units=units)
 
 
 def contiguous(blocks: int, n: int, k: int) -> None:
@@ -141,6 +151,24 @@ def k_grouped(ks: list, m: int, n: int, dtype: torch.dtype) -> None:
         assert calc_diff(d[g], want) < 1e-3, g
 
 
+def k_grouped_in_tall_tiles(ks: list, cluster_n: int) -> None:
+    """The same in tiles of 256x128, many for each of four CTAs: they hold factors of columns, and TMA loads both kinds."""
+    m, n, groups = 520, 264, len(ks)
+    options = {"recipe": (1, 1, 128), "d_dtype": "f32", "has_c": True, "c_is_d": True, "grouping": "k_grouped", "num_groups": groups}
+    extents = (m, n, _C.k_grouped_planning_k(sum(ks), groups))
+    choice = _C.explain_fp8_gemm(7168, 2048, 2048, **options)
+    wanted = {"block_m": 256, "block_n": 128, "cluster_m": 1, "cluster_n": cluster_n}
+    plans = (choice["best"], *choice["runners_up"])
+    config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
+    deep_gemm.set_num_sms(4)  # ahead of the pin, which is for these
+    try:
+        if DEVICE == "cuda":
+            _C.pin_fp8_gemm_config(*extents, torch.cuda.current_device(), config=config, **options)
+        k_grouped(ks, m, n, torch.float8_e4m3fn)
+    finally:
+        deep_gemm.set_num_sms(0)
+
+
 def matrices(x: torch.Tensor, ks: list) -> tuple:
     """[K, MN] as the groups' K-major matrices, one after another, and their factors side by side."""
     parts = [deep_gemm.per_token_cast_to_fp8(part.T.contiguous(), use_ue8m0=False) for part in x.split(ks) if part.shape[0]]
@@ -194,10 +222,11 @@ def main() -> None:
     dense(129, 264, 400, torch.float32, per_row=True, with_c=True)
     dense(64, 128, 256, per_row=True)
     dense(64, 128, 4096, per_row=True)  # round after round of the ring
-    for block_m, block_n, accumulators in ((128, 128, 2), (192, 128, 1), (256, 128, 1)):
+    for block_m, block_n, accumulators in ((128, 128, 2), (192, 128, 1), (192, 96, 1), (256, 128, 1)):
         dense_in_tiles(block_m, block_n, accumulators)
     for cluster_n in (1, 2):
-        dense_in_tiles(256, 128, 1, per_row=True, cluster_n=cluster_n)
+        for units in (False, True):
+            dense_in_tiles(256, 128, 1, per_row=True, cluster_n=cluster_n, units=units)
     contiguous(35, 136, 256)
     masked(4, 96, 136, 256)
     for cluster_n in (1, 2):
@@ -205,6 +234,9 @@ def main() -> None:
         psum_in_tall_tiles(cluster_n)
     for dtype in (torch.float8_e4m3fn, torch.bfloat16):
         k_grouped([256, 0, 128, 384] * 4, 136, 200, dtype)
+        k_grouped([256, 0, 128, 384], 136, 200, dtype)  # by falling K
+    for cluster_n in (1, 2):
+        k_grouped_in_tall_tiles([640, 128, 0, 1024], cluster_n)
     for layout in ("nt", "nn", "tn", "tt"):
         dense_bf16(layout, 136, 264, 200, torch.bfloat16)
         dense_bf16(layout, 72, 136, 64, torch.float32, "apart")

@@ -1,8 +1,6 @@
 // What every operation asks of a problem before it plans: where it runs, and D without a product.
 #pragma once
 
-#include <deep_gemm/base/kernel_args.h>
-
 #include "launch/launch.h"
 #include "support/describe.h"
 #include "support/settings.h"
@@ -19,13 +17,6 @@ inline bool runs_on_device(const Device& device) {
 
 inline int rules_of(const Device& device) {
     return runs_on_device(device) ? launch::device_info(device.index).major : kReferenceRules;
-}
-
-// Whether the factors of each K block lie side by side, `rows` of them, in whole and aligned units of 16 bytes: then TMA can copy
-// them.
-inline bool lie_in_units(const ScaleArgs& scales, int64_t rows) {
-    return scales.stride_mn == 1 && reinterpret_cast<uintptr_t>(scales.data) % 16 == 0 &&
-           (scales.stride_k | scales.stride_g | rows) % 4 == 0;
 }
 
 template <typename Problem>

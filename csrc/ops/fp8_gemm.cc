@@ -5,6 +5,7 @@
 #include "launch/launch.h"
 #include "ops/device_problem.h"
 #include "ops/fp8_gemm_kernels.h"
+#include "ops/fp8_scales.h"
 #include "ops/group_problem.h"
 #include "reference/fp8_gemm.h"
 #include "support/blocking.h"
@@ -46,13 +47,10 @@ TensorMap output_map(const Fp8GemmProblem& p, const StoreConfig& store) {
                                     .group_stride = static_cast<uint64_t>(p.d_group_stride * bytes)});
 }
 
-ScaleArgs scale_args(const ScaleView& s) {
-    return {s.data, s.stride_mn, s.stride_k, s.stride_g};
-}
-
 // Made anew for every call: an address is never part of a plan's key. Without K nothing is loaded, and no map could
 // describe A and B.
 Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
+    const ScaleArgs sfa = scale_args(p.sfa), sfb = scale_args(p.sfb);
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
     const auto b_rows = static_cast<uint32_t>(config.block_n / config.cluster_m);
@@ -60,8 +58,8 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
     return {.a = p.k > 0 ? operand_map(p, p.a, p.m, p.groups.matrices_of_a(), slices.rows) : d_map(),
             .b = p.k > 0 ? operand_map(p, p.b, p.n, p.groups.count, b_rows) : d_map(),
             .d = d_map(),
-            .sfa = scale_args(p.sfa),
-            .sfb = scale_args(p.sfb),
+            .sfa = sfa,
+            .sfb = sfb,
             .c = p.c,
             .c_stride_m = p.c_row_stride,
             .m = static_cast<uint32_t>(p.m),
@@ -75,7 +73,7 @@ Fp8GemmArgs kernel_args(const Fp8GemmProblem& p, const ReadyFp8Gemm& ready) {
             .c_stride_g = p.c_group_stride,
             .heads = {static_cast<uint32_t>(p.heads.left), static_cast<uint32_t>(p.heads.mid),
                       static_cast<uint32_t>(p.heads.right)},
-            .scales_in_units = lie_in_units(scale_args(p.sfa), p.m) && lie_in_units(scale_args(p.sfb), p.n)};
+            .scales_in_units = lie_in_units(sfa, p.m) && lie_in_units(sfb, p.n)};
 }
 
 plan::Fp8GemmShape shape_of(const Fp8GemmProblem& p) {

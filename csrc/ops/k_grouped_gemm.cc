@@ -7,6 +7,7 @@
 #include "ops/bf16_gemm.h"
 #include "ops/device_problem.h"
 #include "ops/fp8_gemm_kernels.h"
+#include "ops/fp8_scales.h"
 #include "reference/k_grouped_gemm.h"
 #include "support/blocking.h"
 #include "support/runtime_options.h"
@@ -64,8 +65,10 @@ TensorMap rows_map(const KGroupedGemmProblem& p, const KGroupedOperand& operand,
 }
 
 // Groups count in K blocks: they share a matrix of SFs.
-ScaleArgs scale_args(const ScaleView& s) {
-    return {s.data, s.stride_mn, s.stride_k, s.stride_k};
+ScaleArgs scale_args_of_groups(const ScaleView& s) {
+    ScaleArgs args = scale_args(s);
+    args.stride_g = args.stride_k;
+    return args;
 }
 
 TensorMap* map_room(const launch::LaunchShape& shape, int num_stages, const Workspace& workspace) {
@@ -88,12 +91,13 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
     const Fp8GemmConfig& config = ready.config;
     const SliceArgs slices = a_slices(config, static_cast<uint32_t>(p.m));
     const launch::CurrentContext context(p.device.index);  // for the maps as for the launch
+    const ScaleArgs sfa = scale_args_of_groups(p.a.scales), sfb = scale_args_of_groups(p.b.scales);
     const Fp8GemmArgs args = {
         .a = matrix_map(p.device.index, p.a, p.m, slices.rows),
         .b = matrix_map(p.device.index, p.b, p.n, static_cast<uint32_t>(config.block_n / config.cluster_m)),
         .d = output_map(p, ready.store),
-        .sfa = scale_args(p.a.scales),
-        .sfb = scale_args(p.b.scales),
+        .sfa = sfa,
+        .sfb = sfb,
         .c = p.c,
         .c_stride_m = p.c_row_stride,
         .m = static_cast<uint32_t>(p.m),
@@ -106,7 +110,7 @@ void run_fp8(const KGroupedGemmProblem& p, const Workspace& workspace, launch::S
         .matrices = {p.a.data, p.b.data, map_room(ready.shape, config.num_stages, workspace)},
         .c_stride_g = p.c_group_stride,
         .heads = {},
-        .scales_in_units = lie_in_units(scale_args(p.a.scales), p.m) && lie_in_units(scale_args(p.b.scales), p.n)};
+        .scales_in_units = lie_in_units(sfa, p.m) && lie_in_units(sfb, p.n)};
     ready.shape.programmatic_dependent_launch = options.pdl;
     launch::launch(*ready.kernel, ready.shape, &args, stream);
 }

@@ -15,7 +15,7 @@ import deep_gemm  # noqa: E402
 from deep_gemm import _C  # noqa: E402
 from deep_gemm.testing import assert_bitwise_equal  # noqa: E402
 from fp8_cases import dequantised  # noqa: E402
-from grouped_scenarios import main  # noqa: E402
+from grouped_scenarios import last_launch, main  # noqa: E402
 from k_grouped_cases import BF16_CASES, FP8_CASES, FP8_NT, KGroupedCase, WIDE_CASES, make_k_grouped, nt, tn, without_sizes  # noqa: E402
 
 # Many groups of one stage on few SMs: slots of maps come round many times.
@@ -37,8 +37,8 @@ def bf16_bits_are_exact() -> None:
 def planning_shape(case: KGroupedCase) -> tuple:
     """(m, n, k) and keywords under which the planner knows a case's calls, of a mean K up to 1024."""
     mean = -(-case.total_k() // len(case.ks) // 128) * 128
-    has_c = case.c != "none"
-    return (case.m, case.n, mean), {**SHAPES[case.kind], "d_dtype": "f32", "has_c": has_c, "grouping": "k_grouped", "num_groups": len(case.ks)}
+    c = {"has_c": case.c != "none", "c_is_d": case.c == "same"}
+    return (case.m, case.n, mean), {**SHAPES[case.kind], **c, "d_dtype": "f32", "grouping": "k_grouped", "num_groups": len(case.ks)}
 
 
 def configs_of(case: KGroupedCase) -> list:
@@ -56,8 +56,18 @@ def configs_of(case: KGroupedCase) -> list:
     return list(kinds.values())
 
 
+def macs_under(case: KGroupedCase, config: dict) -> int:
+    """What a config multiplies: whole tiles of whole clusters, along K whole stages."""
+    tiles = 1
+    for extent, block, cluster in ((case.m, "block_m", "cluster_m"), (case.n, "block_n", "cluster_n")):
+        unit = config[block] * config[cluster]
+        tiles *= -(-extent // unit) * unit
+    stage = config["k_blocks"] * (128 if case.kind == FP8_NT else 64)
+    return tiles * sum(-(-k // stage) * stage for k in case.ks)
+
+
 def with_config(case: KGroupedCase, config: dict) -> torch.Tensor:
-    """D of a case under a config."""
+    """D of a case under a config, which is what ran."""
     shape, options = planning_shape(case)
     fp8 = case.kind == FP8_NT
     (_C.pin_fp8_gemm_config if fp8 else _C.pin_bf16_gemm_config)(*shape, 0, config=config, **options)
@@ -66,6 +76,7 @@ def with_config(case: KGroupedCase, config: dict) -> torch.Tensor:
         problem.d.fill_(1)
         problem.run()
         problem.check_surroundings()
+        assert last_launch()["mma_macs"] == macs_under(case, config), (case, config, last_launch())
         return problem.d
     finally:
         (_C.forget_fp8_gemm_plans if fp8 else _C.forget_bf16_gemm_plans)()
@@ -107,6 +118,17 @@ def sms_change_no_bit() -> None:
             problem.d.fill_(0)
             assert_bitwise_equal(problem.run(), first, f"{case}: {count} SMs")
         deep_gemm.set_num_sms(0)
+
+
+def any_number_of_groups() -> None:
+    """Up to eight groups come by falling K, more as they are: tile after tile added to D once, on few SMs and many, some groups without K."""
+    for groups in (1, 2, 8, 9, 32, 33):
+        ks = tuple(128 * (i * 7 % 4) for i in range(1, groups + 1))
+        for case in (nt(72, 40, ks, c="same", host_sizes=False, sf="pitched"), tn(72, 40, ks, c="same", host_sizes=False)):
+            for count in (1, 3, 7, 131):
+                deep_gemm.set_num_sms(count)
+                make_k_grouped(case).run_and_check()
+    deep_gemm.set_num_sms(0)
 
 
 def sizes_of_the_host_change_no_bit() -> None:
@@ -210,7 +232,8 @@ SCENARIOS = {
     "wide_bf16": lambda: cases(WIDE_CASES[1:]),
 }
 for function in (
-    bf16_bits_are_exact, configs_give_the_same_bits, two_stages_are_enough, sms_change_no_bit, sizes_of_the_host_change_no_bit,
+    bf16_bits_are_exact, configs_give_the_same_bits, two_stages_are_enough, sms_change_no_bit, any_number_of_groups,
+    sizes_of_the_host_change_no_bit,
     groups_equal_dense_gemms, layouts_that_lie_stay_inside, ends_that_lie_stay_inside, c_is_read_and_kept, compiled_ahead_is_found, factors_past_k_are_zeros, fp8_rows_are_refused,
 ):  # fmt: skip
     SCENARIOS[function.__name__] = function

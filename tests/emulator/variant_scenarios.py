@@ -18,11 +18,18 @@ import deep_gemm  # noqa: E402
 from deep_gemm import _C  # noqa: E402
 from deep_gemm.testing import assert_bitwise_equal  # noqa: E402
 from einsum_cases import (  # noqa: E402
-    BHD, BMN, CASES, EMPTY_CASES, F32, FP8_CASES, PER_BLOCK, REFERENCE_CASES, WIDE_CASES, Problem, case,
+    BHD, BMN, CASES, EMPTY_CASES, F32, FP8_CASES, PER_BLOCK, PER_ROW, REFERENCE_CASES, WIDE_CASES, Problem, case,
 )  # fmt: skip
 from skip_head_mid_cases import CASES as HEAD_CASES  # noqa: E402
 from skip_head_mid_cases import WIDE_CASES as WIDE_HEAD_CASES  # noqa: E402
 from skip_head_mid_cases import HeadProblem  # noqa: E402
+
+
+def statistics() -> dict:
+    """What the emulator counted in the last kernel."""
+    library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
+    library.dg_emulator_statistics.restype = ctypes.c_char_p
+    return json.loads(library.dg_emulator_statistics())
 
 
 def heads() -> None:
@@ -49,6 +56,23 @@ def sums_and_batches() -> None:
 def fp8_batches() -> None:
     for each in FP8_CASES:
         Problem(each).check()
+
+
+def fp8_batches_with_factors_in_units() -> None:
+    """Factors of each batch that TMA loads: the bits of those that a warp copies."""
+    each = case(BHD, 132, 3, 256, 200, recipe=PER_ROW)
+    shape, options = (132, 200, 256), {"recipe": PER_ROW, "grouping": "batched", "num_groups": 3}
+    choice = _C.explain_fp8_gemm(*shape, **options)
+    config = next(p["config"] for p in (choice["best"], *choice["runners_up"]) if p["config"]["k_blocks"] == 1)
+    _C.pin_fp8_gemm_config(*shape, 0, config=config, **options)
+    problem = Problem(each)
+    want, copied = problem.run().clone(), statistics()["bulk_load_bytes"]
+    sfa, sfb = problem.factors
+    problem.factors = [sfa.permute(1, 2, 0).contiguous().permute(2, 0, 1), sfb.transpose(1, 2).contiguous().transpose(1, 2)]
+    problem.d.fill_(float("nan"))
+    assert_bitwise_equal(problem.run(), want, "factors in units")
+    assert statistics()["bulk_load_bytes"] > copied, "TMA did not load them"
+    _C.forget_fp8_gemm_plans()
 
 
 def wide_contractions() -> None:
@@ -118,7 +142,7 @@ def what_has_no_kernel_is_refused() -> None:
 SCENARIOS = {
     function.__name__: function
     for function in (
-        heads, heads_have_the_bits_of_the_dense_gemm, sums_and_batches, fp8_batches, wide_contractions,
+        heads, heads_have_the_bits_of_the_dense_gemm, sums_and_batches, fp8_batches, fp8_batches_with_factors_in_units, wide_contractions,
         batches_have_the_bits_of_the_dense_gemm, a_sum_is_one_chain, settings_change_no_bit, configs_change_no_bit_of_bf16,
         what_has_no_kernel_is_refused,
     )
@@ -126,9 +150,7 @@ SCENARIOS = {
 
 
 def the_kernels_ran() -> None:
-    library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
-    library.dg_emulator_statistics.restype = ctypes.c_char_p
-    assert json.loads(library.dg_emulator_statistics())["mma_instructions"] > 0, "the reference ran instead"
+    assert statistics()["mma_instructions"] > 0, "the reference ran instead"
 
 
 def main(names: list[str]) -> None:

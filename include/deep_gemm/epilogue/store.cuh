@@ -262,7 +262,8 @@ DG_DEVICE void store_boxes_from(const Args& args, const float (&sums)[kWaves][kC
 
 // Stores one warpgroup's sums, a few 64-row boxes at a time. `staging` is the warpgroup's own; its threads share
 // named barrier `barrier_id`. TMA clips rows past the matrix, and columns in units of 16 bytes: a tile over the edge of
-// a ragged N goes another way. `between` is called once, halfway: what it takes is hidden where boxes wait for those before them.
+// a ragged N goes another way. `between` is called once, halfway, or ahead of all boxes where they fit: what it takes is
+// hidden where boxes wait for those before them.
 template <StoreConfig kConfig, typename Args, int kWaves>
 DG_DEVICE void store_sums(const Args& args, const float (&sums)[kWaves][kConfig.block_n / 2], const Tile& tile,
                           ptx::SmemAddr staging, const WavePlaces& places, uint32_t barrier_id, const auto& between) {

@@ -40,7 +40,7 @@ class KGroupedSchedule {
           is_ordered_(groups.count <= 8),
           step_(is_ordered_ ? 2 * (clusters() - cluster()) - 1 : clusters()),
           place_(is_ordered_ ? place_by_falling_k() : 0) {
-        turn_to(0);
+        if (groups.count != 0) turn_to(0);
     }
 
     // Ahead of the first tile, by the warp that loads. All tiles of a group take as long, so all clusters would store theirs together,
@@ -53,7 +53,7 @@ class KGroupedSchedule {
         const bool backwards = is_ordered_ && full_rounds % 2 == 1;  // the round that not all have
         const uint32_t place = backwards ? clusters() - 1 - cluster() : cluster();
         if (full_rounds == 0 || with_more == 0 || place < with_more) return;
-        const float k = is_ordered_ ? static_cast<float>(part_of(group_at(groups_.count - 1)).k) : mean_k();
+        const float k = is_ordered_ ? static_cast<float>(k_at_most(group_at(groups_.count - 1))) : mean_k();
         const float tile = (k / 128 * time.per_128_of_k + time.once) * (kBlockM * kBlockN) / (256 * 128);
         const float spare = tile * min_of(full_rounds / 64.0f, 1.0f);
         ptx::nanosleep(static_cast<uint32_t>(min_of(spare * (place - with_more) / (clusters() - with_more), kMost)));
@@ -101,17 +101,18 @@ class KGroupedSchedule {
         uint32_t k_idx, k;
     };
 
-    // Where sizes are given, a group's start is the sum of those before.
-    DG_DEVICE uint32_t start_of(uint32_t group) const { return holds_ends() ? 0 : sum_of_sizes(0, group); }
-
-    DG_DEVICE Part part_from(uint32_t group, uint32_t start) const {
+    // Where sizes are given, `before` is the sum of those before the group's.
+    DG_DEVICE Part part_of(uint32_t group, uint32_t before) const {
         const uint32_t last = entry(group);
-        if (holds_ends()) start = align_up(group > 0 ? entry(group - 1) : 0, groups_.alignment);
-        start = min_of(start, k_);
-        if (holds_ends()) return {start, last > start ? last - start : 0};
-        return {start, min_of(last, k_ - start)};
+        if (!holds_ends()) {
+            const uint32_t start = min_of(before, k_);
+            return {start, min_of(last, k_ - start)};
+        }
+        const uint32_t start = min_of(align_up(group > 0 ? entry(group - 1) : 0, groups_.alignment), k_);
+        return {start, last > start ? last - start : 0};
     }
-    DG_DEVICE Part part_of(uint32_t group) const { return part_from(group, start_of(group)); }
+    // Without a look at other groups: of sizes that lie, some may have less.
+    DG_DEVICE uint32_t k_at_most(uint32_t group) const { return part_of(group, 0).k; }
 
     DG_DEVICE float mean_k() const {
         const uint32_t k = holds_ends() ? entry(groups_.count - 1) : sum_of_sizes(0, groups_.count);
@@ -122,7 +123,7 @@ class KGroupedSchedule {
     DG_DEVICE uint32_t place_by_falling_k() const {
         const uint32_t lane = ptx::lane_id();
         const bool is_group = lane < groups_.count;
-        const uint32_t k = is_group ? part_from(lane, 0).k : 0;
+        const uint32_t k = is_group ? k_at_most(lane) : 0;
         uint32_t place = 0;
 #pragma unroll 1
         for (uint32_t other = 0; other < groups_.count; ++other) {
@@ -136,9 +137,12 @@ class KGroupedSchedule {
     }
 
     DG_DEVICE void turn_to(uint32_t position) {
+        const uint32_t group = group_at(position);
+        uint32_t before = 0;
+        if (!holds_ends()) before = is_ordered_ ? sum_of_sizes(0, group) : part_.k_idx + sum_of_sizes(group_, group - group_);
+        part_ = part_of(group, before);
         position_ = position;
-        group_ = group_at(position);
-        part_ = part_of(group_);
+        group_ = group;
     }
 
     const GroupArgs& groups_;
@@ -149,8 +153,8 @@ class KGroupedSchedule {
     bool is_ordered_;            // by falling K
     uint32_t step_;              // to the tile after the next: ordered, by turns 2 * (clusters - cluster) - 1 and 2 * cluster + 1
     uint32_t place_;             // ordered: of this lane's group
-    uint32_t position_, group_;  // in the order of groups, and which group it is
-    Part part_;                  // of `group_`
+    uint32_t position_ = 0, group_ = 0;  // in the order of groups, and which group it is
+    Part part_{};                        // of `group_`
 };
 
 }  // namespace deep_gemm

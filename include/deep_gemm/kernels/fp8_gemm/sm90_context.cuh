@@ -36,8 +36,8 @@ struct Fp8GemmContext {
     static constexpr bool kKGrouped = kConfig.grouping == Grouping::kKGrouped;
     static constexpr bool kSfbPerRow = kConfig.sfb_granularity == ScaleGranularity::kPerRow;
     static constexpr bool kHoldsFactors = holds_column_factors(kConfig);
-    // Whether factors that come by way of the stages may be loaded by TMA; groups of K that read a C have it asked for by the warp
-    // that copies factors.
+    // Whether TMA may load factors that come by way of the stages: not into stages of several K blocks, of which the last one's may be
+    // zeros; nor for groups of K that read a C, which the scale role asks for.
     static constexpr bool kMayLoadScales = kSfbPerRow && kConfig.k_blocks == 1 && !(kKGrouped && kConfig.has_c && !kConfig.c_is_d);
     // 128-column blocks of SFB a tile can touch.
     static constexpr int kSfbBlocks = kSfbPerRow ? 0 : kScaleBlock % kConfig.block_n == 0 ? 1 : 2;
@@ -96,7 +96,9 @@ struct Fp8GemmContext {
     DG_DEVICE ptx::SmemAddr sfb_stage(uint32_t s, int i) const {
         return smem + kSmem.sfb_offset + s * kSmem.sfb_stage + i * (kSmem.sfb_stage / kConfig.k_blocks);
     }
+    // Which role brings factors per row, if they come by way of the stages: the load role or the scale role.
     DG_DEVICE bool loads_scales() const { return kMayLoadScales && args.scales_in_units; }
+    DG_DEVICE bool copies_scales() const { return kSfbPerRow && !loads_scales(); }
     DG_DEVICE uint32_t warpgroup() const { return warp / 4; }
     // This math thread's first row of a tile.
     DG_DEVICE uint32_t row_in_tile() const { return row_in_tile(lane); }

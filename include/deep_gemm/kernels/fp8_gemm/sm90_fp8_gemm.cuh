@@ -111,12 +111,11 @@ DG_DEVICE void load_role(const Fp8GemmContext<kConfig>& ctx) {
     give_empty_stage();
 }
 
-// SFB per row that TMA cannot load: one warp copies each K block's factors of the tile's columns, and of its rows if need be, into its
-// stage.
+// SFB per row that the load role does not bring: one warp copies each K block's factors of the tile's columns, and of its rows if need
+// be, into its stage.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void scale_role(const Fp8GemmContext<kConfig>& ctx) {
     using Context = Fp8GemmContext<kConfig>;
-    if (ctx.loads_scales()) return;
     typename Context::Cursor cursor{ctx.barriers()};
     ScaleCopier<kConfig.block_m> sfa(ctx.args.sfa, ctx.args.m, ctx.lane);
     ScaleCopier<kConfig.block_n> sfb(ctx.args.sfb, ctx.args.n, ctx.lane);
@@ -161,7 +160,8 @@ DG_DEVICE void store_tile(const Fp8GemmContext<kConfig>& ctx, MathTile<kConfig>&
                                       ctx.smem + Context::kSmem.d_offset + warpgroup * kStagingBytes, places, 1 + warpgroup, between);
 }
 
-// Tile after tile: while one is stored, the next one's first factors are on their way, and of some its first product.
+// Tile after tile: while one is stored, the next one's first factors are on their way, and of some its first product. Where factors come
+// by way of the stages, the next tile is found meanwhile.
 template <Fp8GemmConfig kConfig>
 DG_DEVICE void math_role(const Fp8GemmContext<kConfig>& ctx) {
     typename Fp8GemmContext<kConfig>::Cursor cursor{ctx.barriers()};
@@ -212,7 +212,7 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
                 ptx::prefetch_tensor_map(args.b);
             }
             ptx::prefetch_tensor_map(args.d);
-            ctx.barriers().init(Context::kSfbPerRow && !ctx.loads_scales() ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
+            ctx.barriers().init(ctx.copies_scales() ? 1 + 32 : 1, Context::kMathWarps * Context::kClusterSize);
         }
     }
     if constexpr (Context::kClusterSize > 1)
@@ -225,7 +225,8 @@ DG_DEVICE void sm90_fp8_gemm(const Fp8GemmArgs& args) {
     if (warp >= Context::kMathWarps) {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::lower_register_limit<load_registers(kConfig)>();
         if (warp == Context::kMathWarps) load_role(ctx);
-        if (Context::kSfbPerRow && warp == Context::kMathWarps + 1) scale_role(ctx);
+        if constexpr (Context::kSfbPerRow)
+            if (warp == Context::kMathWarps + 1 && ctx.copies_scales()) scale_role(ctx);
     } else {
         if constexpr (kConfig.num_math_warpgroups > 1) ptx::raise_register_limit<math_registers(kConfig)>();
         math_role(ctx);

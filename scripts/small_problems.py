@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Iterator
+from typing import Iterator, Optional
 
 import torch
 
@@ -94,11 +94,11 @@ def masked(groups: int, m: int, n: int, k: int) -> None:
 
 
 @contextlib.contextmanager
-def in_tall_tiles(kind: str, extents: tuple, groups: int, cluster_n: int, **options) -> Iterator[None]:
-    """Problems of these (m, n, k) run in tiles of 256 rows meanwhile, many for each of four CTAs."""
-    options = {"grouping": kind, "num_groups": groups, "d_dtype": "bf16", **options}
-    wanted = {"block_m": 256, "num_accumulators": 1, "cluster_n": cluster_n}
-    choice = _C.explain_fp8_gemm(*extents, **options)
+def in_tall_tiles(kind: str, extents: tuple, groups: int, cluster_n: int, like: Optional[tuple] = None, **options) -> Iterator[None]:
+    """Problems of these (m, n, k) run in tiles of 256x128 meanwhile, many for each of four CTAs: as ones `like` them are planned."""
+    options = {"grouping": kind, "num_groups": groups, **options}
+    wanted = {"block_m": 256, "block_n": 128, "num_accumulators": 1, "cluster_m": 1, "cluster_n": cluster_n}
+    choice = _C.explain_fp8_gemm(*(like or extents), **options)
     plans = (choice["best"], *choice["runners_up"])
     config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
     deep_gemm.set_num_sms(4)  # ahead of the pin, which is for these
@@ -152,21 +152,12 @@ def k_grouped(ks: list, m: int, n: int, dtype: torch.dtype) -> None:
 
 
 def k_grouped_in_tall_tiles(ks: list, cluster_n: int) -> None:
-    """The same in tiles of 256x128, many for each of four CTAs: they hold factors of columns, and TMA loads both kinds."""
+    """The same in tiles that hold factors of columns, and TMA loads both kinds."""
     m, n, groups = 520, 264, len(ks)
-    options = {"recipe": (1, 1, 128), "d_dtype": "f32", "has_c": True, "c_is_d": True, "grouping": "k_grouped", "num_groups": groups}
+    options = {"recipe": (1, 1, 128), "d_dtype": "f32", "has_c": True, "c_is_d": True}
     extents = (m, n, _C.k_grouped_planning_k(sum(ks), groups))
-    choice = _C.explain_fp8_gemm(7168, 2048, 2048, **options)
-    wanted = {"block_m": 256, "block_n": 128, "cluster_m": 1, "cluster_n": cluster_n}
-    plans = (choice["best"], *choice["runners_up"])
-    config = next(p["config"] for p in plans if all(p["config"][name] == value for name, value in wanted.items()))
-    deep_gemm.set_num_sms(4)  # ahead of the pin, which is for these
-    try:
-        if DEVICE == "cuda":
-            _C.pin_fp8_gemm_config(*extents, torch.cuda.current_device(), config=config, **options)
+    with in_tall_tiles("k_grouped", extents, groups, cluster_n, like=(7168, 2048, 2048), **options):
         k_grouped(ks, m, n, torch.float8_e4m3fn)
-    finally:
-        deep_gemm.set_num_sms(0)
 
 
 def matrices(x: torch.Tensor, ks: list) -> tuple:

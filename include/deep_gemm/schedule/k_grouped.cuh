@@ -90,9 +90,10 @@ class KGroupedSchedule {
         return holds_ends() ? min_of(value, k_) : value / kStep * kStep;
     }
 
-    // Of `count` groups, the lanes together: 32 at a time.
+    // Of `count` groups, the lanes together: 32 at a time. Not unrolled: each role walks, and the loop is seldom run twice.
     DG_DEVICE uint32_t sum_of_sizes(uint32_t first, uint32_t count) const {
         uint32_t sum = 0;
+#pragma unroll 1
         for (uint32_t i = ptx::lane_id(); i < count; i += 32) sum += entry(first + i);
         return __reduce_add_sync(kAllLanes, sum);
     }

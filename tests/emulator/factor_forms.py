@@ -3,9 +3,6 @@ factors where they lie in units of 16 bytes. Run with the emulator as the driver
 
 from __future__ import annotations
 
-import ctypes
-import json
-import os
 import sys
 from pathlib import Path
 
@@ -18,19 +15,13 @@ from deep_gemm.testing import assert_bitwise_equal
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fp8_configs import PER_ROW_CONFIGS  # noqa: E402
 from grouped_cases import PER_ROW, GroupedCase, contiguous, make_grouped, masked, psum, with_sfa_form  # noqa: E402
+from grouped_scenarios import last_launch  # noqa: E402
 
 GROUPED_CASES = (
     masked((128, 7, 65), 128, 200, 512, recipe=PER_ROW, expected_m=0),
     contiguous(3, ((2, 250), (0, 1), (1, 300)), 200, 256, recipe=PER_ROW),
     psum((250, 1, 300), 200, 256, recipe=PER_ROW, m=1000, expected_m=0),
 )
-
-
-def bulk_load_bytes() -> int:
-    """What TMA loaded in the last kernel."""
-    library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
-    library.dg_emulator_statistics.restype = ctypes.c_char_p
-    return json.loads(library.dg_emulator_statistics())["bulk_load_bytes"]
 
 
 def mn_major(factors: torch.Tensor, pitch: int, offset: int) -> torch.Tensor:
@@ -77,7 +68,7 @@ def check(config: dict, m: int, n: int, k: int) -> bool:
     for name, (of_a, of_b) in pairs.items():
         d = torch.full((m, -(-n // 4) * 4), float("nan"))[:, :n]
         deep_gemm.fp8_gemm_nt((a, sfa_forms[of_a]), (b, sfb_forms[of_b]), d, recipe=PER_ROW)
-        found[name], loaded[name] = d, bulk_load_bytes()
+        found[name], loaded[name] = d, last_launch()["bulk_load_bytes"]
         assert_bitwise_equal(d, found["row-major"], f"{name}, {m}x{n}x{k}, {config}")
     by_tma = factor_bytes(config, m, n, k)
     for name, count in loaded.items():
@@ -101,7 +92,7 @@ def check_groups(case: GroupedCase) -> None:
         problem.poison()
         problem.run()
         problem.check(exact=False)
-        loaded[name] = bulk_load_bytes()
+        loaded[name] = last_launch()["bulk_load_bytes"]
         first = problem.d.clone() if first is None else first
         for matrix, rows, _ in problem.selections():
             assert_bitwise_equal(problem.d[matrix, rows], first[matrix, rows], f"{case}: {name}")

@@ -15,7 +15,7 @@ import deep_gemm  # noqa: E402
 from deep_gemm import _C  # noqa: E402
 from deep_gemm.testing import assert_bitwise_equal  # noqa: E402
 from fp8_cases import dequantised  # noqa: E402
-from grouped_scenarios import last_launch, main  # noqa: E402
+from grouped_scenarios import last_launch, main, on_sms  # noqa: E402
 from k_grouped_cases import BF16_CASES, FP8_CASES, FP8_NT, KGroupedCase, WIDE_CASES, make_k_grouped, nt, tn, without_sizes  # noqa: E402
 
 # Many groups of one stage on few SMs: slots of maps come round many times.
@@ -126,9 +126,8 @@ def any_number_of_groups() -> None:
         ks = tuple(128 * (i * 7 % 4) for i in range(1, groups + 1))
         for case in (nt(72, 40, ks, c="same", host_sizes=False, sf="pitched"), tn(72, 40, ks, c="same", host_sizes=False)):
             for count in (1, 3, 7, 131):
-                deep_gemm.set_num_sms(count)
-                make_k_grouped(case).run_and_check()
-    deep_gemm.set_num_sms(0)
+                with on_sms(count):
+                    make_k_grouped(case).run_and_check()
 
 
 def sizes_of_the_host_change_no_bit() -> None:

@@ -3,9 +3,7 @@ scenarios: the outcome of each is printed as JSON. DG_EMULATE and DG_DRIVER_LIBR
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import sys
 import traceback
 from pathlib import Path
@@ -20,16 +18,10 @@ from deep_gemm.testing import assert_bitwise_equal  # noqa: E402
 from einsum_cases import (  # noqa: E402
     BHD, BMN, CASES, EMPTY_CASES, F32, FP8_CASES, PER_BLOCK, PER_ROW, REFERENCE_CASES, WIDE_CASES, Problem, case,
 )  # fmt: skip
+from grouped_scenarios import last_launch  # noqa: E402
 from skip_head_mid_cases import CASES as HEAD_CASES  # noqa: E402
 from skip_head_mid_cases import WIDE_CASES as WIDE_HEAD_CASES  # noqa: E402
 from skip_head_mid_cases import HeadProblem  # noqa: E402
-
-
-def statistics() -> dict:
-    """What the emulator counted in the last kernel."""
-    library = ctypes.CDLL(os.environ["DG_DRIVER_LIBRARY"])
-    library.dg_emulator_statistics.restype = ctypes.c_char_p
-    return json.loads(library.dg_emulator_statistics())
 
 
 def heads() -> None:
@@ -66,12 +58,12 @@ def fp8_batches_with_factors_in_units() -> None:
     config = next(p["config"] for p in (choice["best"], *choice["runners_up"]) if p["config"]["k_blocks"] == 1)
     _C.pin_fp8_gemm_config(*shape, 0, config=config, **options)
     problem = Problem(each)
-    want, copied = problem.run().clone(), statistics()["bulk_load_bytes"]
+    want, copied = problem.run().clone(), last_launch()["bulk_load_bytes"]
     sfa, sfb = problem.factors
     problem.factors = [sfa.permute(1, 2, 0).contiguous().permute(2, 0, 1), sfb.transpose(1, 2).contiguous().transpose(1, 2)]
     problem.d.fill_(float("nan"))
     assert_bitwise_equal(problem.run(), want, "factors in units")
-    assert statistics()["bulk_load_bytes"] > copied, "TMA did not load them"
+    assert last_launch()["bulk_load_bytes"] > copied, "TMA did not load them"
     _C.forget_fp8_gemm_plans()
 
 
@@ -150,7 +142,7 @@ SCENARIOS = {
 
 
 def the_kernels_ran() -> None:
-    assert statistics()["mma_instructions"] > 0, "the reference ran instead"
+    assert last_launch()["mma_instructions"] > 0, "the reference ran instead"
 
 
 def main(names: list[str]) -> None:

@@ -24,7 +24,7 @@ struct TileTime {
 // end at multiples of kStep and within K, whatever the layout says: no layout makes the kernel leave its buffers.
 //
 // Up to eight groups come by falling K, and every second round of tiles is dealt out backwards: no cluster then gets the longer tiles
-// of each round, and the last ones are the shortest. More groups share out evenly as they are (docs/sm90-fp8-gemm.md, "K groups").
+// of each round, and the last ones are the shortest. Sixteen groups lost by it (docs/sm90-fp8-gemm.md, "Order of groups of K").
 template <int kBlockM, int kBlockN, int kClusterM, int kClusterN, int kStep>
 class KGroupedSchedule {
   public:
@@ -37,7 +37,7 @@ class KGroupedSchedule {
           index_(cluster()),
           rank_m_(cluster_rank % kClusterM),
           rank_n_(cluster_rank / kClusterM),
-          is_ordered_(groups.count <= 8),
+          is_ordered_(groups.count <= kMostOrderedGroups),
           step_(is_ordered_ ? 2 * (clusters() - cluster()) - 1 : clusters()),
           place_(is_ordered_ ? place_by_falling_k() : 0) {
         if (groups.count != 0) turn_to(0);
@@ -79,6 +79,7 @@ class KGroupedSchedule {
   private:
     static constexpr uint32_t kClusterSize = kClusterM * kClusterN;
     static constexpr uint32_t kAllLanes = 0xffffffff;
+    static constexpr uint32_t kMostOrderedGroups = 8;
 
     DG_DEVICE static uint32_t cluster() { return blockIdx.x / kClusterSize; }
     DG_DEVICE static uint32_t clusters() { return gridDim.x / kClusterSize; }
@@ -134,7 +135,7 @@ class KGroupedSchedule {
         return is_group ? place : kAllLanes;
     }
     DG_DEVICE uint32_t group_at(uint32_t position) const {
-        return !is_ordered_ ? position : __ffs(__ballot_sync(kAllLanes, place_ == position)) - 1;
+        return is_ordered_ ? __ffs(__ballot_sync(kAllLanes, place_ == position)) - 1 : position;
     }
 
     DG_DEVICE void turn_to(uint32_t position) {
@@ -151,9 +152,9 @@ class KGroupedSchedule {
     const BandRaster<HostRasterDivisors> raster_;
     uint32_t index_;  // of the cluster's next tile, counted from the first of `group_`
     uint32_t rank_m_, rank_n_;
-    bool is_ordered_;            // by falling K
-    uint32_t step_;              // to the tile after the next: ordered, by turns 2 * (clusters - cluster) - 1 and 2 * cluster + 1
-    uint32_t place_;             // ordered: of this lane's group
+    bool is_ordered_;                    // by falling K
+    uint32_t step_;                      // to the tile after the next: ordered, by turns 2 * (clusters - cluster) - 1 and 2 * cluster + 1
+    uint32_t place_;                     // ordered: of this lane's group
     uint32_t position_ = 0, group_ = 0;  // in the order of groups, and which group it is
     Part part_{};                        // of `group_`
 };

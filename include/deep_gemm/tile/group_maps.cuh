@@ -30,6 +30,7 @@ class GroupMaps {
         if (tile.group == group_) return;
         group_ = tile.group;
         slot_ = slot_ + 1 == kSlots ? 0 : slot_ + 1;
+        __syncwarp();  // all lanes have read what was published before
         if (ptx::elect_one()) {
             change(room_, at_byte(matrices_.a, int64_t{m} * tile.k_idx), tile.k);
             change(room_ + sizeof(TensorMap), at_byte(matrices_.b, int64_t{n} * tile.k_idx), tile.k);

@@ -74,7 +74,15 @@ def kernel(body: str, *, block: int = 128, size: int = 4096) -> Case:
 
 
 SMALL_BUGS = {
-    "two warps race on shared memory": ("s[threadIdx.x % 32] = threadIdx.x; out[threadIdx.x] = s[5];", "data race: shared memory"),
+    "two warps race on shared memory": ("s[threadIdx.x % 32] = threadIdx.x; __syncwarp(); out[threadIdx.x] = s[5];", "data race: shared memory"),
+    "a lane reads what another has written": ("const u32 t = threadIdx.x; if (t < 32) { s[t] = t; out[t] = s[t ^ 1]; }",
+                                              "lanes of a warp race: shared memory .* written at PTX line \\d+ by another lane and read at PTX line \\d+"),
+    "a lane writes what another has read": ("const u32 t = threadIdx.x; s[t] = t; __syncthreads(); out[t] = s[t ^ 1]; if (t == 0) s[0] = 7;",
+                                            "lanes of a warp race: shared memory .* read at PTX line \\d+ by another lane and overwritten at PTX line \\d+ by thread 0"),
+    "a lane writes what several have read": ("const u32 t = threadIdx.x; s[t] = t; __syncthreads(); if (t < 32) { out[t] = s[5]; if (t == 5) s[5] = 7; }",
+                                             "lanes of a warp race: shared memory .* and overwritten at PTX line \\d+ by thread 5"),
+    "two lanes write one place": ("const u32 t = threadIdx.x; if (t < 32) s[t / 2] = t; __syncthreads(); out[t] = s[0];",
+                                  "lanes of a warp race: shared memory .* written at PTX line \\d+ by another lane and written again"),
     "missing __syncthreads": ("s[threadIdx.x] = threadIdx.x; out[threadIdx.x] = s[threadIdx.x ^ 64];", "data race|uninitialised"),
     "two warps race on global memory": ("out[threadIdx.x % 32] = threadIdx.x;", "data race: global memory"),
     "global store out of bounds": ("out[threadIdx.x + 1000] = 1;", "store of 4 bytes .* is out of bounds"),
@@ -104,6 +112,14 @@ def test_a_right_kernel_passes(emulator: CudaDriver) -> None:
     body = "s[threadIdx.x] = threadIdx.x * 3; __syncthreads(); out[threadIdx.x] = s[threadIdx.x ^ 64];"
     out = run_case(emulator, kernel(body))["out"]
     assert out[:512] == b"".join(((t ^ 64) * 3).to_bytes(4, "little") for t in range(128))
+
+
+def test_lanes_that_meet_do_not_race(emulator: CudaDriver) -> None:
+    body = """const u32 t = threadIdx.x;
+        s[t] = t; __syncwarp(); out[t] = s[t ^ 1]; __syncwarp(); if (t % 32 == 0) s[t + 1] = 7;
+        __syncthreads(); out[t] += s[t ^ 32]; atomicAdd(s + 200, 1u);"""
+    out = run_case(emulator, kernel(body))["out"]
+    assert int.from_bytes(out[:4], "little") == 1 + 32 and int.from_bytes(out[33 * 4 : 34 * 4], "little") == 32 + 7
 
 
 def test_uninitialised_reads_are_counted_and_can_be_refused(emulator: CudaDriver) -> None:

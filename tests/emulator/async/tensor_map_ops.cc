@@ -87,7 +87,7 @@ Step publish(Exec& x, const Instr& i, LaneMask mask) {
             fault("tensormap.cp_fenceproxy: a size other than 128");
         if (target % 128) fault("tensormap.cp_fenceproxy: the destination is not 128-byte aligned");
         const SharedPlace place = map_place(x, source, "tensormap.cp_fenceproxy");
-        shadow_shared(x, place, kMapBytes, Use::kRead, x.accessor(lane));
+        for_lanes(lanes, [&](int reader) { shadow_shared(x, place, kMapBytes, Use::kRead, x.accessor(reader)); });
         TensorMap map;
         std::memcpy(static_cast<void*>(&map), place.bytes(), kMapBytes);
         check_map(map, source);

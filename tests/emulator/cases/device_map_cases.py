@@ -36,12 +36,13 @@ extern "C" __global__ void kernel_main(const __grid_constant__ TensorMap pattern
         const int* c = loads + i * 6;  // x, y, offset, width, height, pitch
         TensorMap* slot = slots + i %% %(slots)d;
         if (threadIdx.x == BUGGY(CHANGED_ELSEWHERE, 32 * (i %% 2), 0)) change(m, tensor + c[2], c[3], c[4], c[5] + BUGGY(ODD_PITCH, 8, 0));
-        BUGGY(CHANGED_ELSEWHERE, , __syncwarp());
+        BUGGY(READ_TOO_SOON, , __syncwarp());
         if (threadIdx.x < 32) {
             if (BUGGY(NOT_PUBLISHED, 1, 0)) {
                 if (threadIdx.x < 16) slot->opaque[threadIdx.x] = map.opaque[threadIdx.x];
             } else {
                 publish(slot, m);
+                BUGGY(CHANGED_TOO_SOON, if (threadIdx.x == 1) change(m, tensor, c[3], c[4], c[5]), );
             }
             if (BUGGY(NOT_ACQUIRED, i == 0, BUGGY(NOT_PUBLISHED, 0, 1))) acquire(slot);
         }
@@ -70,7 +71,7 @@ def starts() -> list[int]:
 
 def device_map_case(slots: int = 2, bug: str = "") -> Case:
     """All loads, one after another. The template map has another address, extents and pitch than any."""
-    names = ("CHANGED_ELSEWHERE", "ODD_PITCH", "NOT_PUBLISHED", "NOT_ACQUIRED", "IN_FLIGHT")
+    names = ("CHANGED_ELSEWHERE", "READ_TOO_SOON", "CHANGED_TOO_SOON", "ODD_PITCH", "NOT_PUBLISHED", "NOT_ACQUIRED", "IN_FLIGHT")
     define = "#define BUGGY(name, yes, no) BUGGY_##name(yes, no)\n"
     define += "".join(f"#define BUGGY_{name}(yes, no) {'yes' if name == bug else 'no'}\n" for name in names)
     begins = starts()

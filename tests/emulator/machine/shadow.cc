@@ -5,8 +5,19 @@
 namespace emu {
 namespace {
 
-bool same(const ReadSets::Entry& x, const ReadSets::Entry& y) {
-    return x.actor == y.actor && x.time == y.time && x.cluster == y.cluster;
+// Whether x says what y does.
+bool covers(const ReadSets::Entry& x, const ReadSets::Entry& y) {
+    return x.actor == y.actor && x.time == y.time && x.cluster == y.cluster && x.meetings == y.meetings &&
+           (x.thread == y.thread || x.thread == kSeveralThreads);
+}
+
+bool is_shared(const Shadow::Place& place) {
+    return place.space[0] == 's';
+}
+
+ReadSets::Entry last_write(const Cell& cell) {
+    return {cell.write_actor, cell.write_time,    cell.write_line,
+            cell.cluster,     cell.writer_thread, cell.writer_meetings};
 }
 
 uint8_t byte_mask(uint64_t cell, uint64_t offset, uint64_t end) {
@@ -25,20 +36,27 @@ void ReadSets::clear() {
 }
 
 uint32_t ReadSets::add(uint32_t set, const Entry& entry) {
-    if (last_.from == set && same(last_.entry, entry)) return last_.to;
-    if (!sets_[set].empty() && same(sets_[set].back(), entry)) return set;
-    const uint64_t key =
-        (uint64_t{set} << 32) ^ (uint64_t{entry.actor} << 48) ^ entry.time ^ (uint64_t{entry.cluster} << 20);
+    if (last_.from == set && last_.entry.thread == entry.thread && covers(last_.entry, entry))
+        return last_.to;
+    if (!sets_[set].empty() && covers(sets_[set].back(), entry)) return set;
+    const uint64_t key = (uint64_t{set} << 32) ^ (uint64_t{entry.actor} << 48) ^ entry.time ^
+                         (uint64_t{entry.cluster} << 20) ^ (uint64_t{entry.thread} << 36) ^
+                         (uint64_t{entry.meetings} << 12);
     std::vector<Step>& bucket = steps_[key];
     for (const Step& step : bucket)
-        if (step.from == set && same(step.entry, entry)) {
+        if (step.from == set && step.entry.thread == entry.thread && covers(step.entry, entry)) {
             last_ = step;
             return step.to;
         }
     std::vector<Entry> next;
-    for (const Entry& old : sets_[set])
-        if (old.actor != entry.actor || old.cluster != entry.cluster) next.push_back(old);
-    next.push_back(entry);
+    Entry now = entry;
+    for (const Entry& old : sets_[set]) {
+        if (old.actor != entry.actor || old.cluster != entry.cluster)
+            next.push_back(old);
+        else if (old.meetings == entry.meetings && old.thread != entry.thread)
+            now.thread = kSeveralThreads, now.line = old.line;
+    }
+    next.push_back(now);
     sets_.push_back(std::move(next));
     last_ = {set, entry, static_cast<uint32_t>(sets_.size() - 1)};
     bucket.push_back(last_);
@@ -51,10 +69,26 @@ bool Shadow::is_ordered(uint16_t actor, uint32_t time, uint32_t cluster, const A
     return (actor == who.actor && !who.is_async_proxy) || time <= (*who.knowledge)[actor];
 }
 
+// Within a warp, program order is of each lane alone: what converged lanes do in order today, the language
+// does not promise.
+void Shadow::check_lanes(const ReadSets::Entry& earlier, const char* did, uint64_t offset, const char* does,
+                         const Accessor& who, const Place& place) const {
+    if (!is_shared(place) || who.is_async_proxy || earlier.actor != who.actor ||
+        earlier.cluster != who.cluster)
+        return;
+    if (earlier.meetings != who.meetings || earlier.thread == who.thread) return;
+    fault(
+        "lanes of a warp race: %s 0x%llx (CTA %u) %s at PTX line %d by another lane and %s at PTX line %d by "
+        "thread %u without "
+        "__syncwarp between them",
+        place.space, static_cast<unsigned long long>(place.base + offset), place.rank, did, earlier.line,
+        does, who.line, who.thread);
+}
+
 // Fresh shared memory holds NaN patterns, so that what is computed from it shows. Kernels do read it on
 // purpose, for rows and columns that they clip later; storing it to global memory is always a mistake.
 void Shadow::check_initialised(uint64_t offset, const Accessor& who, const Place& place) {
-    if (place.space[0] != 's') return;
+    if (!is_shared(place)) return;
     ++uninitialised_reads;
     if (!who.must_be_initialised && !refuses_uninitialised) return;
     fault("read of uninitialised shared memory: offset 0x%llx of CTA %u, PTX line %d",
@@ -87,9 +121,13 @@ void Shadow::read(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor& 
                     "barrier between them",
                     place.space, static_cast<unsigned long long>(place.base + i * 4), place.rank,
                     cell.write_line, who.line);
+            if (!both_atomic) check_lanes(last_write(cell), "written", i * 4, "read", who, place);
             check_proxy(cell, i * 4, who, place);
         }
-        cell.read_set = reads_.add(cell.read_set, {who.actor, who.time, who.line, who.cluster});
+        ReadSets::Entry reader{who.actor, who.time, who.line, who.cluster};
+        if (is_shared(place) && !who.is_async_proxy)
+            reader.thread = who.thread, reader.meetings = who.meetings;
+        cell.read_set = reads_.add(cell.read_set, reader);
     }
 }
 
@@ -107,8 +145,10 @@ void Shadow::write(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor&
                 "barrier between them",
                 place.space, static_cast<unsigned long long>(place.base + i * 4), place.rank, cell.write_line,
                 who.line);
+        if ((cell.write_mask & mask) && !both_atomic)
+            check_lanes(last_write(cell), "written", i * 4, "written again", who, place);
         if (cell.read_set != checked && mask == 0xF) {
-            for (const ReadSets::Entry& reader : reads_.entries(cell.read_set))
+            for (const ReadSets::Entry& reader : reads_.entries(cell.read_set)) {
                 if (!both_atomic && !is_ordered(reader.actor, reader.time, reader.cluster, who))
                     fault(
                         "data race: %s 0x%llx (CTA %u) read at PTX line %d and overwritten at PTX line %d "
@@ -116,6 +156,8 @@ void Shadow::write(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor&
                         "between them",
                         place.space, static_cast<unsigned long long>(place.base + i * 4), place.rank,
                         reader.line, who.line);
+                if (!both_atomic) check_lanes(reader, "read", i * 4, "overwritten", who, place);
+            }
             checked = cell.read_set;
         }
         if ((cell.write_mask & mask) && who.is_async_proxy) check_proxy(cell, i * 4, who, place);
@@ -130,7 +172,8 @@ void Shadow::write(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor&
                 who.fence_count,
                 0,
                 who.line,
-                who.cluster};
+                who.cluster,
+                who.meetings};
     }
 }
 

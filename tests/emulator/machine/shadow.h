@@ -1,6 +1,8 @@
 // The race detector and the proxy check. Every 4 bytes of memory carry a cell: who wrote it last and when,
 // who has read it since. Two accesses race when neither knows of the other (vector clocks joined at
-// barriers).
+// barriers). So do those of two lanes of a warp to shared memory with no point between them at which the
+// lanes meet:
+// __syncwarp, or a barrier that the warp waits at.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 namespace emu {
 
 constexpr uint16_t kNoActor = 0xFFFF;
+constexpr uint16_t kSeveralThreads = 0xFFFF;
 
 struct Accessor {
     uint16_t actor = kNoActor;
@@ -27,6 +30,7 @@ struct Accessor {
     uint16_t cta_rank = 0;
     uint32_t fence_count = 0;  // proxy fences this thread has executed
     uint32_t cluster = 0;      // serial number, tells clusters apart on global memory
+    uint32_t meetings = 0;     // of the lanes of this thread's warp, so far
 };
 
 struct Cell {
@@ -42,9 +46,11 @@ struct Cell {
     uint32_t read_set = 0;
     int32_t write_line = 0;
     uint32_t cluster = 0;
+    uint32_t writer_meetings = 0;
 };
 
-// Sets of (actor, time, line) of the readers since the last write, interned so that a tile shares one.
+// Sets of (actor, time, line, thread) of the readers since the last write, interned so that a tile shares
+// one. Threads of one actor between two meetings are one entry.
 class ReadSets {
   public:
     struct Entry {
@@ -52,6 +58,8 @@ class ReadSets {
         uint32_t time;
         int line;
         uint32_t cluster;
+        uint16_t thread = 0;  // both of shared memory alone
+        uint32_t meetings = 0;
     };
     ReadSets() { clear(); }
     void clear();
@@ -105,6 +113,8 @@ class Shadow {
 
   private:
     bool is_ordered(uint16_t actor, uint32_t time, uint32_t cluster, const Accessor& who) const;
+    void check_lanes(const ReadSets::Entry& earlier, const char* did, uint64_t offset, const char* does,
+                     const Accessor& who, const Place& place) const;
     void check_initialised(uint64_t offset, const Accessor& who, const Place& place);
     void check_proxy(const Cell& cell, uint64_t offset, const Accessor& who, const Place& place) const;
     ReadSets reads_;

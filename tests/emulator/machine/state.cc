@@ -28,6 +28,7 @@ Accessor Exec::accessor(int lane) const {
     who.cta_rank = static_cast<uint16_t>(cta.rank);
     who.fence_count = cluster.fence_counts[cta.rank][who.thread];
     who.cluster = cluster.serial;
+    who.meetings = warp.meetings;
     return who;
 }
 

@@ -95,6 +95,7 @@ struct Warp {
     uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0, copy_actor = 0, tmem_actor = 0;
     Clock knowledge;
     Clock init_knowledge;      // of mbarrier initialisations alone
+    uint32_t meetings = 0;     // points so far where its lanes came to know of each other's accesses
     uint32_t tensor_time = 0;  // tcgen05 mma, cp issued
     uint32_t tmem_time = 0;    // tcgen05 ld, st issued
     uint32_t tmem_done = 0;    // of them waited for; published by fence::before_thread_sync

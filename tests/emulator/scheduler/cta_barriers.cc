@@ -17,6 +17,7 @@ void settle_named(Cta& cta, uint32_t id) {
         std::erase_if(warp.waits, [&](const Wait& wait) {
             if (wait.kind != Wait::Kind::kNamedBarrier || wait.object != id) return false;
             acquire(warp, clock);
+            ++warp.meetings;
             wake(warp, wait);
             return true;
         });
@@ -25,6 +26,7 @@ void settle_named(Cta& cta, uint32_t id) {
 
 void take_clocks(Warp& warp, const ClusterClocks& from) {
     acquire(warp, from.data);
+    ++warp.meetings;
     warp.init_knowledge.join(from.init);
     warp.cta->exit_knowledge.join(from.control);
 }

@@ -23,7 +23,7 @@ Step named_barrier(Exec& x, const Instr& i, LaneMask mask) {
 }
 
 Step warp_barrier(Exec& x, const Instr& i, LaneMask mask) {
-    return collective(x, mask, LaneMask(x.uniform(i.d, mask, "membermask")), [](LaneMask) {});
+    return collective(x, mask, LaneMask(x.uniform(i.d, mask, "membermask")), [&](LaneMask) { ++x.warp.meetings; });
 }
 
 // mode: bit 0 aligned, bit 1 wait, bit 2 relaxed

@@ -109,6 +109,7 @@ MUTATIONS = (
     Mutation("arrive does not release", "simt/barrier_ops.cc", "if (op.releases) release(x.warp, barrier.arriving);", ""),
     Mutation("wgmma hazards are not checked", "scheduler/hazards.cc", "if (instr.opcode.starts_with(\"wgmma\")) return;", "return;"),
     Mutation("exits are not checked", "scheduler/cta_barriers.cc", "if (access.time > cta.exit_knowledge[actor])", "if (false)"),
+    Mutation("named barriers may be left half full", "scheduler/cta_barriers.cc", "if (cta.named[id].arrived)", "if (false)"),
     Mutation("proxy fences are not checked", "machine/shadow.cc", "if (!who.is_async_proxy || !cell.is_generic", "return;\n    if (!who.is_async_proxy || !cell.is_generic"),
     Mutation("races are not checked", "machine/shadow.cc", "if (actor == kNoActor) return true;", "return true;"),
     Mutation("races of lanes are not checked", "machine/shadow.cc", "if (!is_shared(place) || who.is_async_proxy ||", "if (true ||"),

@@ -94,6 +94,7 @@ SMALL_BUGS = {
     "barrier that nobody completes": ("if (threadIdx.x == 0) mbarrier_init(smem_address(&barrier), 2); __syncthreads();"
                                       "mbarrier_wait(smem_address(&barrier), 0);", "deadlock.*\n[^$]*mbarrier 0x[0-9a-f]+, parity 0"),
     "bar.sync with too few warps": ("if (threadIdx.x < 64) named_sync(1, 128);", "deadlock[^$]*named barrier 1"),
+    "bar.arrive that nobody waits for": ("if (threadIdx.x < 32) asm volatile(\"bar.arrive 3, 64;\");", "exits with named barrier 3 left at 32 of 64 threads"),
     "shuffle from a lane that does not take part": ("if (threadIdx.x % 32 < 16) { u32 r; asm volatile(\"shfl.sync.idx.b32 %0, %1, 20, 31, 0xffff;\" : \"=r\"(r) : "
                                                     "\"r\"(threadIdx.x)); out[threadIdx.x] = r; }", "shfl: lane \\d+ reads lane 20"),
     "trap": ('asm volatile("trap;");', "trap was executed"),

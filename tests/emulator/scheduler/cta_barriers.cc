@@ -60,6 +60,10 @@ void retry_collectives(Warp& warp) {
 }
 
 void check_leaks(Cta& cta) {
+    for (size_t id = 0; id < cta.named.size(); ++id)
+        if (cta.named[id].arrived)
+            fault("CTA %u exits with named barrier %zu left at %u of %u threads", cta.rank, id,
+                  cta.named[id].arrived, cta.named[id].expected);
     for (size_t column = 0; column < cta.tmem.owner.size(); ++column)
         if (cta.tmem.owner[column])
             fault("CTA %u exits with tensor memory column %zu still allocated", cta.rank, column);

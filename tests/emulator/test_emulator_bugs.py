@@ -76,13 +76,16 @@ def kernel(body: str, *, block: int = 128, size: int = 4096) -> Case:
 SMALL_BUGS = {
     "two warps race on shared memory": ("s[threadIdx.x % 32] = threadIdx.x; __syncwarp(); out[threadIdx.x] = s[5];", "data race: shared memory"),
     "a lane reads what another has written": ("const u32 t = threadIdx.x; if (t < 32) { s[t] = t; out[t] = s[t ^ 1]; }",
-                                              "lanes of a warp race: shared memory .* written at PTX line \\d+ by another lane and read at PTX line \\d+"),
+                                              "lanes of a warp race: shared memory .* written at PTX line \\d+ by thread \\d+ and read at PTX line \\d+"),
     "a lane writes what another has read": ("const u32 t = threadIdx.x; s[t] = t; __syncthreads(); out[t] = s[t ^ 1]; if (t == 0) s[0] = 7;",
-                                            "lanes of a warp race: shared memory .* read at PTX line \\d+ by another lane and overwritten at PTX line \\d+ by thread 0"),
-    "a lane writes what several have read": ("const u32 t = threadIdx.x; s[t] = t; __syncthreads(); if (t < 32) { out[t] = s[5]; if (t == 5) s[5] = 7; }",
-                                             "lanes of a warp race: shared memory .* and overwritten at PTX line \\d+ by thread 5"),
+                                            "lanes of a warp race: shared memory .* read at PTX line \\d+ by thread 1 and overwritten at PTX line \\d+ by thread 0"),
+    "a lane writes what several have read": ("const u32 t = threadIdx.x; s[t] = t; __syncthreads(); if (t < 32) { out[t] = s[5]; if (t == 31) s[5] = 7; }",
+                                             "lanes of a warp race: shared memory .* by several threads and overwritten at PTX line \\d+ by thread 31"),
     "two lanes write one place": ("const u32 t = threadIdx.x; if (t < 32) s[t / 2] = t; __syncthreads(); out[t] = s[0];",
-                                  "lanes of a warp race: shared memory .* written at PTX line \\d+ by another lane and written again"),
+                                  "lanes of a warp race: shared memory .* written at PTX line \\d+ by thread \\d+ and written again"),
+    "other lanes meet": ("const u32 t = threadIdx.x; s[t] = t; if (t % 32 >= 16) __syncwarp(0xffff0000); out[t] = s[t ^ 1];", "lanes of a warp race"),
+    "a relaxed cluster barrier": ("const u32 t = threadIdx.x; s[t] = t; asm volatile(\"barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;\" ::: \"memory\");"
+                                  "out[t] = s[t ^ 1];", "lanes of a warp race"),
     "missing __syncthreads": ("s[threadIdx.x] = threadIdx.x; out[threadIdx.x] = s[threadIdx.x ^ 64];", "data race|uninitialised"),
     "two warps race on global memory": ("out[threadIdx.x % 32] = threadIdx.x;", "data race: global memory"),
     "global store out of bounds": ("out[threadIdx.x + 1000] = 1;", "store of 4 bytes .* is out of bounds"),
@@ -117,10 +120,22 @@ def test_a_right_kernel_passes(emulator: CudaDriver) -> None:
 
 def test_lanes_that_meet_do_not_race(emulator: CudaDriver) -> None:
     body = """const u32 t = threadIdx.x;
-        s[t] = t; __syncwarp(); out[t] = s[t ^ 1]; __syncwarp(); if (t % 32 == 0) s[t + 1] = 7;
-        __syncthreads(); out[t] += s[t ^ 32]; atomicAdd(s + 200, 1u);"""
+        s[t] = t; s[t + 128] = 0; __syncwarp(); out[t] = s[t ^ 1]; __syncwarp(); if (t % 32 == 0) s[t + 1] = 7;
+        __syncthreads(); out[t] += s[t ^ 32]; atomicAdd(s + 200, 1u);
+        cluster_sync(); out[t] += 1000 * s[200]; cluster_sync(); s[t ^ 1] = t;"""
     out = run_case(emulator, kernel(body))["out"]
-    assert int.from_bytes(out[:4], "little") == 1 + 32 and int.from_bytes(out[33 * 4 : 34 * 4], "little") == 32 + 7
+    assert int.from_bytes(out[:4], "little") == 1 + 32 + 128000 and int.from_bytes(out[33 * 4 : 34 * 4], "little") == 32 + 7 + 128000
+
+
+def test_a_thread_may_write_what_its_own_copy_has_read(emulator: CudaDriver) -> None:
+    body = """if (threadIdx.x != 33) return;
+        const u32 b = smem_address(&barrier), from = smem_address(s), to = smem_address(s + 128);
+        mbarrier_init(b, 1); fence_mbarrier_init();
+        for (int i = 0; i < 16; ++i) s[i] = i;
+        fence_proxy_async(); mbarrier_expect(b, 64);
+        asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 64, [%2];" ::"r"(to), "r"(from), "r"(b) : "memory");
+        mbarrier_wait(b, 0); s[15] = 7; out[0] = s[128 + 15];"""
+    assert run_case(emulator, kernel(body))["out"][:4] == (15).to_bytes(4, "little")
 
 
 def test_uninitialised_reads_are_counted_and_can_be_refused(emulator: CudaDriver) -> None:

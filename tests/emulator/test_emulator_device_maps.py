@@ -31,8 +31,8 @@ BUGS = {
     "NOT_PUBLISHED": "was written by this grid and never published",
     "IN_FLIGHT": "data race: global memory .* read at PTX line \\d+ and overwritten at PTX line \\d+",
     "CHANGED_ELSEWHERE": "data race: shared memory",
-    "CHANGED_TOO_SOON": "lanes of a warp race: shared memory .* read at PTX line \\d+ by another lane and overwritten at PTX line \\d+ by thread 1",
-    "READ_TOO_SOON": "lanes of a warp race: shared memory .* written at PTX line \\d+ by another lane and read",
+    "CHANGED_TOO_SOON": "lanes of a warp race: shared memory .* read at PTX line \\d+ by several threads and overwritten at PTX line \\d+ by thread 1",
+    "READ_TOO_SOON": "lanes of a warp race: shared memory .* written at PTX line \\d+ by thread 0 and read",
     "ODD_PITCH": "tensormap.replace: the stride \\d+ is no multiple of 16",
 }
 

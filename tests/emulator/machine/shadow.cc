@@ -15,9 +15,36 @@ bool is_shared(const Shadow::Place& place) {
     return place.space[0] == 's';
 }
 
-ReadSets::Entry last_write(const Cell& cell) {
-    return {cell.write_actor, cell.write_time,    cell.write_line,
-            cell.cluster,     cell.writer_thread, cell.writer_meetings};
+ReadSets::Entry last_write(const Cell& cell, const Shadow::Place& place) {
+    const bool tells_lanes = is_shared(place) && cell.is_generic;
+    return {cell.write_actor,
+            cell.write_time,
+            cell.write_line,
+            cell.cluster,
+            tells_lanes ? cell.writer_thread : kNoThread,
+            cell.writer_meetings};
+}
+
+ReadSets::Entry read_by(const Accessor& who, const Shadow::Place& place) {
+    if (!is_shared(place) || who.is_async_proxy)
+        return {who.actor, who.time, who.line, who.cluster, kNoThread, 0};
+    return {who.actor, who.time, who.line, who.cluster, who.thread, who.meetings};
+}
+
+// Within a warp, program order is of each lane alone: what converged lanes do in order today, the language
+// does not promise. Two that store the same value race, too.
+void check_lanes(const ReadSets::Entry& earlier, const char* did, uint64_t offset, const char* does,
+                 const Accessor& who, const Shadow::Place& place) {
+    if (who.is_async_proxy || earlier.thread == kNoThread || earlier.thread == who.thread) return;
+    if (earlier.actor != who.actor || earlier.cluster != who.cluster || earlier.meetings != who.meetings)
+        return;
+    const std::string lanes =
+        earlier.thread == kSeveralThreads ? "several threads" : "thread " + std::to_string(earlier.thread);
+    fault(
+        "lanes of a warp race: %s 0x%llx (CTA %u) %s at PTX line %d by %s and %s at PTX line %d by thread %u "
+        "without __syncwarp between them",
+        place.space, static_cast<unsigned long long>(place.base + offset), place.rank, did, earlier.line,
+        lanes.c_str(), does, who.line, who.thread);
 }
 
 uint8_t byte_mask(uint64_t cell, uint64_t offset, uint64_t end) {
@@ -51,10 +78,12 @@ uint32_t ReadSets::add(uint32_t set, const Entry& entry) {
     std::vector<Entry> next;
     Entry now = entry;
     for (const Entry& old : sets_[set]) {
-        if (old.actor != entry.actor || old.cluster != entry.cluster)
+        const bool is_replaced = old.actor == entry.actor && old.cluster == entry.cluster &&
+                                 (old.thread == kNoThread) == (entry.thread == kNoThread);
+        if (!is_replaced)
             next.push_back(old);
         else if (old.meetings == entry.meetings && old.thread != entry.thread)
-            now.thread = kSeveralThreads, now.line = old.line;
+            now.thread = kSeveralThreads;
     }
     next.push_back(now);
     sets_.push_back(std::move(next));
@@ -67,22 +96,6 @@ bool Shadow::is_ordered(uint16_t actor, uint32_t time, uint32_t cluster, const A
     if (actor == kNoActor) return true;
     if (cluster != who.cluster) return forgives_other_clusters;
     return (actor == who.actor && !who.is_async_proxy) || time <= (*who.knowledge)[actor];
-}
-
-// Within a warp, program order is of each lane alone: what converged lanes do in order today, the language
-// does not promise.
-void Shadow::check_lanes(const ReadSets::Entry& earlier, const char* did, uint64_t offset, const char* does,
-                         const Accessor& who, const Place& place) const {
-    if (!is_shared(place) || who.is_async_proxy || earlier.actor != who.actor ||
-        earlier.cluster != who.cluster)
-        return;
-    if (earlier.meetings != who.meetings || earlier.thread == who.thread) return;
-    fault(
-        "lanes of a warp race: %s 0x%llx (CTA %u) %s at PTX line %d by another lane and %s at PTX line %d by "
-        "thread %u without "
-        "__syncwarp between them",
-        place.space, static_cast<unsigned long long>(place.base + offset), place.rank, did, earlier.line,
-        does, who.line, who.thread);
 }
 
 // Fresh shared memory holds NaN patterns, so that what is computed from it shows. Kernels do read it on
@@ -121,13 +134,10 @@ void Shadow::read(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor& 
                     "barrier between them",
                     place.space, static_cast<unsigned long long>(place.base + i * 4), place.rank,
                     cell.write_line, who.line);
-            if (!both_atomic) check_lanes(last_write(cell), "written", i * 4, "read", who, place);
+            if (!both_atomic) check_lanes(last_write(cell, place), "written", i * 4, "read", who, place);
             check_proxy(cell, i * 4, who, place);
         }
-        ReadSets::Entry reader{who.actor, who.time, who.line, who.cluster};
-        if (is_shared(place) && !who.is_async_proxy)
-            reader.thread = who.thread, reader.meetings = who.meetings;
-        cell.read_set = reads_.add(cell.read_set, reader);
+        cell.read_set = reads_.add(cell.read_set, read_by(who, place));
     }
 }
 
@@ -146,17 +156,17 @@ void Shadow::write(Cell* cells, uint64_t offset, uint32_t bytes, const Accessor&
                 place.space, static_cast<unsigned long long>(place.base + i * 4), place.rank, cell.write_line,
                 who.line);
         if ((cell.write_mask & mask) && !both_atomic)
-            check_lanes(last_write(cell), "written", i * 4, "written again", who, place);
-        if (cell.read_set != checked && mask == 0xF) {
+            check_lanes(last_write(cell, place), "written", i * 4, "written again", who, place);
+        if (cell.read_set != checked && mask == 0xF && !both_atomic) {
             for (const ReadSets::Entry& reader : reads_.entries(cell.read_set)) {
-                if (!both_atomic && !is_ordered(reader.actor, reader.time, reader.cluster, who))
+                if (!is_ordered(reader.actor, reader.time, reader.cluster, who))
                     fault(
                         "data race: %s 0x%llx (CTA %u) read at PTX line %d and overwritten at PTX line %d "
                         "without a barrier "
                         "between them",
                         place.space, static_cast<unsigned long long>(place.base + i * 4), place.rank,
                         reader.line, who.line);
-                if (!both_atomic) check_lanes(reader, "read", i * 4, "overwritten", who, place);
+                check_lanes(reader, "read", i * 4, "overwritten", who, place);
             }
             checked = cell.read_set;
         }

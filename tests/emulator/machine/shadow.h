@@ -1,8 +1,8 @@
 // The race detector and the proxy check. Every 4 bytes of memory carry a cell: who wrote it last and when,
 // who has read it since. Two accesses race when neither knows of the other (vector clocks joined at
-// barriers). So do those of two lanes of a warp to shared memory with no point between them at which the
-// lanes meet:
-// __syncwarp, or a barrier that the warp waits at.
+// barriers). So do those of two lanes of a warp to shared memory, unless all its lanes met between them: at
+// __syncwarp, or at a barrier that they wait at together. Of a word's bytes and halves the last write alone
+// is known, and no reader that came before a partial one.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace emu {
 
 constexpr uint16_t kNoActor = 0xFFFF;
 constexpr uint16_t kSeveralThreads = 0xFFFF;
+constexpr uint16_t kNoThread = 0xFFFE;  // lanes are not told apart: asynchronous, or not in shared memory
 
 struct Accessor {
     uint16_t actor = kNoActor;
@@ -30,7 +31,7 @@ struct Accessor {
     uint16_t cta_rank = 0;
     uint32_t fence_count = 0;  // proxy fences this thread has executed
     uint32_t cluster = 0;      // serial number, tells clusters apart on global memory
-    uint32_t meetings = 0;     // of the lanes of this thread's warp, so far
+    uint32_t meetings = 0;     // of all lanes of this thread's warp, so far
 };
 
 struct Cell {
@@ -50,7 +51,7 @@ struct Cell {
 };
 
 // Sets of (actor, time, line, thread) of the readers since the last write, interned so that a tile shares
-// one. Threads of one actor between two meetings are one entry.
+// one. Threads of a warp between two meetings are one entry.
 class ReadSets {
   public:
     struct Entry {
@@ -58,8 +59,8 @@ class ReadSets {
         uint32_t time;
         int line;
         uint32_t cluster;
-        uint16_t thread = 0;  // both of shared memory alone
-        uint32_t meetings = 0;
+        uint16_t thread;
+        uint32_t meetings;
     };
     ReadSets() { clear(); }
     void clear();
@@ -113,8 +114,6 @@ class Shadow {
 
   private:
     bool is_ordered(uint16_t actor, uint32_t time, uint32_t cluster, const Accessor& who) const;
-    void check_lanes(const ReadSets::Entry& earlier, const char* did, uint64_t offset, const char* does,
-                     const Accessor& who, const Place& place) const;
     void check_initialised(uint64_t offset, const Accessor& who, const Place& place);
     void check_proxy(const Cell& cell, uint64_t offset, const Accessor& who, const Place& place) const;
     ReadSets reads_;

@@ -94,11 +94,12 @@ struct Warp {
     uint16_t actor = 0;  // generic accesses
     uint16_t wgmma_actor = 0, store_actor = 0, tensor_actor = 0, copy_actor = 0, tmem_actor = 0;
     Clock knowledge;
-    Clock init_knowledge;      // of mbarrier initialisations alone
-    uint32_t meetings = 0;     // points so far where its lanes came to know of each other's accesses
-    uint32_t tensor_time = 0;  // tcgen05 mma, cp issued
-    uint32_t tmem_time = 0;    // tcgen05 ld, st issued
-    uint32_t tmem_done = 0;    // of them waited for; published by fence::before_thread_sync
+    Clock init_knowledge;   // of mbarrier initialisations alone
+    uint32_t meetings = 0;  // points so far where all its lanes came to know of each other's accesses
+    bool cluster_arrival_releases = false;  // of the last barrier.cluster.arrive
+    uint32_t tensor_time = 0;               // tcgen05 mma, cp issued
+    uint32_t tmem_time = 0;                 // tcgen05 ld, st issued
+    uint32_t tmem_done = 0;                 // of them waited for; published by fence::before_thread_sync
     Clock tensor_view;  // what tcgen05 operations may rely on: knowledge at the last fence::after_thread_sync
 
     std::vector<uint8_t> local_memory;
@@ -118,6 +119,10 @@ struct Warp {
 
     uint64_t* slot(int index_) { return registers.get() + static_cast<size_t>(index_) * kWarpLanes; }
     LaneMask live() const { return present & ~exited; }
+    // Some lanes alone do not count: the others still know nothing of them.
+    void meet(LaneMask lanes) {
+        if ((lanes & live()) == live()) ++meetings;
+    }
 };
 
 struct NamedBarrier {
@@ -192,7 +197,8 @@ struct Launch {
     std::mt19937_64 random;
     Shadow shadow;
     Stats stats;
-    // Tensor maps that the grid has published in global memory: how often, and which version a thread has acquired last.
+    // Tensor maps that the grid has published in global memory: how often, and which version a thread has
+    // acquired last.
     std::map<uint64_t, uint64_t> map_versions;
     std::map<std::pair<uint64_t, uint64_t>, uint64_t> acquired_maps;  // by (address, thread)
     uint64_t progress = 0;  // changes whenever something a waiting thread could notice has changed

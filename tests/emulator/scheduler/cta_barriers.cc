@@ -17,16 +17,17 @@ void settle_named(Cta& cta, uint32_t id) {
         std::erase_if(warp.waits, [&](const Wait& wait) {
             if (wait.kind != Wait::Kind::kNamedBarrier || wait.object != id) return false;
             acquire(warp, clock);
-            ++warp.meetings;
+            warp.meet(wait.lanes);
             wake(warp, wait);
             return true;
         });
     }
 }
 
-void take_clocks(Warp& warp, const ClusterClocks& from) {
+// Accesses between arrival and wait count as if they came before: lanes that race there are not seen.
+void take_clocks(Warp& warp, const ClusterClocks& from, LaneMask lanes) {
     acquire(warp, from.data);
-    ++warp.meetings;
+    if (warp.cluster_arrival_releases) warp.meet(lanes);
     warp.init_knowledge.join(from.init);
     warp.cta->exit_knowledge.join(from.control);
 }
@@ -43,7 +44,7 @@ void settle_cluster(Cluster& cluster) {
             std::erase_if(warp.waits, [&](const Wait& wait) {
                 if (wait.kind != Wait::Kind::kClusterBarrier || wait.object >= barrier.generation)
                     return false;
-                take_clocks(warp, barrier.completed);
+                take_clocks(warp, barrier.completed, wait.lanes);
                 for_lanes(wait.lanes, [&](int lane) { warp.cluster_arrivals[size_t(lane)] = 0; });
                 wake(warp, wait);
                 return true;
@@ -116,6 +117,7 @@ void arrive_named(Exec& x, const NamedArrival& arrival) {
 
 void arrive_cluster(Exec& x, LaneMask lanes, Ordering ordering) {
     const bool releases = ordering == Ordering::kRelease;
+    x.warp.cluster_arrival_releases = releases;
     ClusterBarrier& barrier = x.cluster.barrier;
     for_lanes(lanes, [&](int lane) {
         if (x.warp.cluster_arrivals[size_t(lane)])
@@ -138,7 +140,7 @@ bool wait_cluster(Exec& x, LaneMask lanes) {
             fault("barrier.cluster.wait without barrier.cluster.arrive (lane %d)", lane);
     });
     if (x.cluster.barrier.generation >= arrival) {
-        take_clocks(x.warp, x.cluster.barrier.completed);
+        take_clocks(x.warp, x.cluster.barrier.completed, lanes);
         for_lanes(lanes, [&](int lane) { x.warp.cluster_arrivals[size_t(lane)] = 0; });
         return true;
     }

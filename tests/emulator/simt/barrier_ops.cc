@@ -23,7 +23,8 @@ Step named_barrier(Exec& x, const Instr& i, LaneMask mask) {
 }
 
 Step warp_barrier(Exec& x, const Instr& i, LaneMask mask) {
-    return collective(x, mask, LaneMask(x.uniform(i.d, mask, "membermask")), [&](LaneMask) { ++x.warp.meetings; });
+    return collective(x, mask, LaneMask(x.uniform(i.d, mask, "membermask")),
+                      [&](LaneMask lanes) { x.warp.meet(lanes); });
 }
 
 // mode: bit 0 aligned, bit 1 wait, bit 2 relaxed
@@ -241,7 +242,8 @@ void decode_fence(Decoder& d) {
     d.take("sync_restrict::shared::cluster");
     if (d.take("mbarrier_init")) d.instr.mode = kMbarrierInit;
     if (d.take("proxy")) {
-        if (d.take("tensormap::generic")) return decode_map_fence(d, acquires ? MapFence::kAcquire : MapFence::kOther);
+        if (d.take("tensormap::generic"))
+            return decode_map_fence(d, acquires ? MapFence::kAcquire : MapFence::kOther);
         if (d.take("async"))
             d.instr.mode = kProxyAsync;
         else if (d.take_one({"alias", "async::generic"}) < 0)

@@ -4,6 +4,7 @@
 
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
 #include "jit/target.h"
+#include "jit/yields.h"
 #include "support/error.h"
 #include "support/settings.h"
 #include "support/sha256.h"
@@ -49,6 +51,12 @@ py::tuple jit_build(std::string entry, std::string text, int major, int minor, c
 std::string jit_digest(std::string entry, std::string text, int major, int minor, const std::string& kind) {
     const py::gil_scoped_release release;
     return jit::digest_of({std::move(entry), std::move(text)}, target_from({major, minor}, kind));
+}
+
+py::tuple jit_apply_yields(std::string image, const std::string& entry, const std::string& text) {
+    const std::optional<jit::YieldRule> rule = jit::yield_rule_of(text);
+    const int concerned = rule ? jit::set_yields(image, entry, *rule) : 0;
+    return py::make_tuple(py::bytes(image), concerned);
 }
 
 void jit_invalidate(std::string digest) {
@@ -118,6 +126,9 @@ void register_jit(py::module_& m) {
           "the log.");
     m.def("jit_digest", jit_digest, py::arg("entry"), py::arg("text"), py::arg("major"), py::arg("minor"),
           py::arg("kind") = "cubin", "The digest (64 hex digits) jit_build would use, without building.");
+    m.def("jit_apply_yields", jit_apply_yields, py::arg("image"), py::arg("entry"), py::arg("text"),
+          "What jit_build does to a cubin whose source `text` says which instructions yield. Returns (image bytes, "
+          "instructions concerned).");
     m.def("jit_invalidate", jit_invalidate, py::arg("digest"), "Drops a kernel from memory and disk.");
     m.def("jit_clear_memory", jit::clear_memory, "Forgets the kernels in memory; the disk keeps its own.");
     m.def("jit_report", jit_report, "State of the JIT: NVRTC, cache, and counts of this process.");

@@ -1,8 +1,10 @@
 #include "jit/compiler.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
+#include "jit/yields.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "support/settings.h"
@@ -12,7 +14,7 @@ namespace deep_gemm::jit {
 namespace {
 
 // Part of every digest: raise it when the meaning of a digest or of an entry changes.
-constexpr std::string_view kDigestVersion = "deep_gemm jit 1";
+constexpr std::string_view kDigestVersion = "deep_gemm jit 2";
 
 struct OptionRow {
     const char* option;
@@ -172,6 +174,7 @@ Job make_job(const Source& source, const Target& target) {
 Compiled compile(const Job& job, const std::string& source_path) {
     log::line(log::Topic::kCommand, "nvrtc {} {}.cu  # {}", join(job.options), job.source.entry,
               job.compiler->path);
+    const std::optional<YieldRule> yields = yield_rule_of(job.source.text);
     Program program(job);
     const nvrtcResult result = program.compile(job.options);
     const std::string messages = without_timings(program.log().c_str());
@@ -183,6 +186,10 @@ Compiled compile(const Job& job, const std::string& source_path) {
     out.log = messages;
     const std::string reason = reject_image(out.image, job.source.entry, job.target.kind);
     if (!reason.empty()) throw_compile_error(job, reason, messages, source_path);
+    if (yields && job.target.kind == ImageKind::kCubin && job.target.major == 9) {
+        const int concerned = set_yields(out.image, job.source.entry, *yields);
+        log::line(log::Topic::kJit, "{} {}: {} instructions told when to yield", job.source.entry, job.digest, concerned);
+    }
     return out;
 }
 

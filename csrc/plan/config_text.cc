@@ -5,6 +5,7 @@
 
 #include "plan/fp8_gemm.h"
 #include "plan/kernel_table.h"
+#include "plan/yields.h"
 #include "support/error.h"
 
 namespace deep_gemm::plan {
@@ -159,7 +160,10 @@ std::string describe(const Fp8GemmChoice& choice) {
 
 KernelSource print_source(const Fp8GemmConfig& config, const ArchSpec& arch) {
     const Fp8GemmKernel& kernel = kernel_for(config.sfb_granularity, config.d_dtype, arch);
-    return source_of({kernel.header, kernel.function, kernel.entry, "Fp8GemmConfig", "Fp8GemmArgs"}, config);
+    KernelSource source =
+        source_of({kernel.header, kernel.function, kernel.entry, "Fp8GemmConfig", "Fp8GemmArgs"}, config);
+    source.text.insert(0, yield_line(config));
+    return source;
 }
 
 }  // namespace deep_gemm::plan

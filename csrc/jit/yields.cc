@@ -1,0 +1,137 @@
+#include "jit/yields.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "support/error.h"
+
+namespace deep_gemm::jit {
+namespace {
+
+constexpr std::string_view kLead = "//! yields: ";
+constexpr int kMostApart = 1 << 16;
+
+// An instruction of SM90: 128 bits, the upper 23 for the scheduler, laid out as on Volta (Jia et al.,
+// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018).
+struct Instruction {
+    uint64_t low, high;
+
+    uint32_t bits(int first, int count) const {
+        const uint64_t word = first < 64 ? low >> first : high >> (first - 64);
+        return static_cast<uint32_t>(word & ((uint64_t{1} << count) - 1));
+    }
+    bool is(Fp32Instruction opcode) const { return bits(0, 12) == static_cast<uint32_t>(opcode); }
+    // Of those alone that every thread executes.
+    bool is_fp32() const {
+        return (is(Fp32Instruction::kFmul) || is(Fp32Instruction::kFfma)) && bits(12, 4) == kAlways;
+    }
+    uint32_t destination() const { return bits(16, 8); }
+    uint32_t source(int slot) const { return bits(kSourceBits[slot], 8); }
+    int sources() const { return is(Fp32Instruction::kFfma) ? 3 : 2; }
+    void set_yield(bool yields) { set(109, 1, yields ? 0 : 1); }
+    void set_reuse(uint32_t slots) { set(122, 4, slots); }
+
+  private:
+    static constexpr uint32_t kAlways = 7;  // predicate PT, not negated
+    static constexpr int kSourceBits[3] = {24, 32, 64};
+
+    void set(int first, int count, uint64_t value) {
+        const uint64_t mask = ((uint64_t{1} << count) - 1) << (first - 64);
+        high = (high & ~mask) | (value << (first - 64) & mask);
+    }
+};
+
+constexpr uint32_t kZeroRegister = 255;
+
+// Slots of `first` whose register `next` reads in the same slot.
+uint32_t shared_slots(const Instruction& first, const Instruction& next) {
+    uint32_t slots = 0;
+    for (int slot = 0; slot < std::min(first.sources(), next.sources()); ++slot) {
+        const uint32_t source = first.source(slot);
+        if (source == next.source(slot) && source != first.destination() && source != kZeroRegister)
+            slots |= 1u << slot;
+    }
+    return slots;
+}
+
+struct Span {
+    uint64_t first = 0, size = 0;
+};
+
+// A T at `offset`, if the file has one there.
+template <typename T>
+std::optional<T> read_at(std::string_view file, uint64_t offset) {
+    if (offset > file.size() || file.size() - offset < sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, file.data() + offset, sizeof(T));
+    return value;
+}
+
+// The code of `entry`, or nothing.
+Span code_of(std::string_view file, std::string_view entry) {
+    const auto header = read_at<Elf64_Ehdr>(file, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_shentsize != sizeof(Elf64_Shdr))
+        return {};
+    const auto section = [&](uint32_t i) {
+        return read_at<Elf64_Shdr>(file, header->e_shoff + uint64_t{i} * sizeof(Elf64_Shdr));
+    };
+    const auto names = section(header->e_shstrndx);
+    if (!names) return {};
+    const std::string name = fmt::format(".text.{}", entry) + '\0';
+    for (uint32_t i = 0; i < header->e_shnum; ++i) {
+        const auto candidate = section(i);
+        if (!candidate || candidate->sh_offset > file.size() ||
+            candidate->sh_size > file.size() - candidate->sh_offset)
+            return {};
+        const uint64_t at = names->sh_offset + candidate->sh_name;
+        if (at <= file.size() && file.substr(at, name.size()) == name)
+            return {candidate->sh_offset, candidate->sh_size};
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<YieldRule> yield_rule_of(std::string_view source) {
+    std::size_t at = source.find(kLead);
+    while (at != std::string_view::npos && at > 0 && source[at - 1] != '\n') at = source.find(kLead, at + 1);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view line = source.substr(at, source.find('\n', at) - at),
+                           words = line.substr(kLead.size());
+    YieldRule rule;
+    if (words.starts_with("FMUL ")) rule.instruction = Fp32Instruction::kFmul;
+    const char* end = line.data() + line.size();
+    const auto number =
+        std::from_chars(words.data() + std::min<std::size_t>(5, words.size()), end, rule.every);
+    const bool known = words.starts_with("FMUL ") || words.starts_with("FFMA ");
+    DG_CHECK(
+        known && number.ec == std::errc() && number.ptr == end && 0 < rule.every && rule.every <= kMostApart,
+        "source: expected '{}FFMA n' or '{}FMUL n' with n from 1 to {}, got '{}'", kLead, kLead, kMostApart,
+        line);
+    return rule;
+}
+
+int set_yields(std::string& cubin, std::string_view entry, const YieldRule& rule) {
+    const Span code = code_of(cubin, entry);
+    int concerned = 0, counted = 0;
+    for (uint64_t i = 0; i + sizeof(Instruction) <= code.size; i += sizeof(Instruction)) {
+        auto instruction = *read_at<Instruction>(cubin, code.first + i);
+        if (!instruction.is_fp32()) continue;
+        const bool yields = instruction.is(rule.instruction) && ++counted % rule.every == 0;
+        const auto next = i + 2 * sizeof(Instruction) <= code.size
+                              ? read_at<Instruction>(cubin, code.first + i + sizeof(Instruction))
+                              : std::nullopt;
+        instruction.set_yield(yields);
+        instruction.set_reuse(!yields && next && next->is_fp32() ? shared_slots(instruction, *next) : 0);
+        std::memcpy(cubin.data() + code.first + i, &instruction, sizeof(Instruction));
+        ++concerned;
+    }
+    return concerned;
+}
+
+}  // namespace deep_gemm::jit

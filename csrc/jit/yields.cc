@@ -15,6 +15,8 @@ namespace {
 constexpr std::string_view kLead = "//! yields: ";
 constexpr int kMostApart = 1 << 16;
 
+enum class Opcode : uint16_t { kFmul = 0x220, kFfma = 0x223 };  // all operands registers
+
 // An instruction of SM90: 128 bits, the upper 23 for the scheduler, laid out as on Volta (Jia et al.,
 // "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018).
 struct Instruction {
@@ -24,14 +26,12 @@ struct Instruction {
         const uint64_t word = first < 64 ? low >> first : high >> (first - 64);
         return static_cast<uint32_t>(word & ((uint64_t{1} << count) - 1));
     }
-    bool is(Fp32Instruction opcode) const { return bits(0, 12) == static_cast<uint32_t>(opcode); }
+    bool is(Opcode opcode) const { return bits(0, 12) == static_cast<uint32_t>(opcode); }
     // Of those alone that every thread executes.
-    bool is_fp32() const {
-        return (is(Fp32Instruction::kFmul) || is(Fp32Instruction::kFfma)) && bits(12, 4) == kAlways;
-    }
+    bool is_fp32() const { return (is(Opcode::kFmul) || is(Opcode::kFfma)) && bits(12, 4) == kAlways; }
     uint32_t destination() const { return bits(16, 8); }
     uint32_t source(int slot) const { return bits(kSourceBits[slot], 8); }
-    int sources() const { return is(Fp32Instruction::kFfma) ? 3 : 2; }
+    int sources() const { return is(Opcode::kFfma) ? 3 : 2; }
     void set_yield(bool yields) { set(109, 1, yields ? 0 : 1); }
     void set_reuse(uint32_t slots) { set(122, 4, slots); }
 
@@ -101,18 +101,15 @@ std::optional<YieldRule> yield_rule_of(std::string_view source) {
     std::size_t at = source.find(kLead);
     while (at != std::string_view::npos && at > 0 && source[at - 1] != '\n') at = source.find(kLead, at + 1);
     if (at == std::string_view::npos) return std::nullopt;
-    const std::string_view line = source.substr(at, source.find('\n', at) - at),
-                           words = line.substr(kLead.size());
-    YieldRule rule;
-    if (words.starts_with("FMUL ")) rule.instruction = Fp32Instruction::kFmul;
-    const char* end = line.data() + line.size();
-    const auto number =
-        std::from_chars(words.data() + std::min<std::size_t>(5, words.size()), end, rule.every);
-    const bool known = words.starts_with("FMUL ") || words.starts_with("FFMA ");
-    DG_CHECK(
-        known && number.ec == std::errc() && number.ptr == end && 0 < rule.every && rule.every <= kMostApart,
-        "source: expected '{}FFMA n' or '{}FMUL n' with n from 1 to {}, got '{}'", kLead, kLead, kMostApart,
-        line);
+    const std::string_view line = source.substr(at, source.find('\n', at) - at);
+    const std::string_view said = line.substr(kLead.size()), counted = said.substr(0, said.find(' '));
+    const std::string_view number = said.substr(std::min(counted.size() + 1, said.size()));
+    YieldRule rule{counted == "FMUL" || counted == "FP32", counted == "FFMA" || counted == "FP32"};
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), rule.every);
+    const bool whole = read.ec == std::errc() && read.ptr == number.data() + number.size();
+    DG_CHECK((rule.counts_fmul || rule.counts_ffma) && whole && 0 < rule.every && rule.every <= kMostApart,
+             "source: expected '{}FFMA n', FMUL or FP32, with n from 1 to {}, got '{}'", kLead, kMostApart,
+             line);
     return rule;
 }
 
@@ -122,7 +119,8 @@ int set_yields(std::string& cubin, std::string_view entry, const YieldRule& rule
     for (uint64_t i = 0; i + sizeof(Instruction) <= code.size; i += sizeof(Instruction)) {
         auto instruction = *read_at<Instruction>(cubin, code.first + i);
         if (!instruction.is_fp32()) continue;
-        const bool yields = instruction.is(rule.instruction) && ++counted % rule.every == 0;
+        const bool counts = instruction.is(Opcode::kFmul) ? rule.counts_fmul : rule.counts_ffma;
+        const bool yields = counts && ++counted % rule.every == 0;
         const auto next = i + 2 * sizeof(Instruction) <= code.size
                               ? read_at<Instruction>(cubin, code.first + i + sizeof(Instruction))
                               : std::nullopt;

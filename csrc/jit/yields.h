@@ -3,21 +3,18 @@
 // needs issue slots, too. The assembler decides by rules of its own, which no source changes, so a source may
 // say in a line of its own
 //     //! yields: FFMA 6
-// that every sixth FFMA yields and no other FFMA or FMUL does (FMUL: the same for these). Hints alone:
-// results are the same.
+// that every sixth FFMA yields and no other FFMA or FMUL does. FMUL, or FP32 for both, count the same way.
+// Hints alone: results are the same.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace deep_gemm::jit {
 
-enum class Fp32Instruction : uint16_t { kFmul = 0x220, kFfma = 0x223 };  // opcodes, all operands registers
-
 struct YieldRule {
-    Fp32Instruction instruction = Fp32Instruction::kFfma;
+    bool counts_fmul = false, counts_ffma = false;
     int every = 0;
 };
 

@@ -15,7 +15,7 @@ int yields_every(const Fp8GemmConfig& c) {
         case 1:
             return c.block_n <= 32 ? 5 : c.block_n == kScaleBlock ? 6 : 0;
         case 2:
-            return 6;
+            return c.grouping == Grouping::kMasked ? 8 : 6;
         default:
             return c.block_n < kScaleBlock ? 3 : 5;
     }

@@ -8,6 +8,7 @@ from jit_support import ENTRY, kernel, load_extension
 _C = load_extension()
 
 FMUL, FFMA = 0x220, 0x223
+COUNTED = {"FFMA": [FFMA], "FMUL": [FMUL], "FP32": [FMUL, FFMA]}
 SCHEDULING = ((1 << 4) - 1) << 122 | 1 << 109  # bits of an instruction: operands to reuse, does not yield
 
 SHAPES = [
@@ -61,7 +62,7 @@ def test_every_nth_yields_and_only_scheduling_changes(kind, shape, arguments):
             assert after == before
             continue
         assert after & ~SCHEDULING == before & ~SCHEDULING
-        is_counted = unconditional(after, FFMA if kind == "FFMA" else FMUL)
+        is_counted = unconditional(after, *COUNTED[kind])
         counted += is_counted
         assert (after >> 109 & 1 == 0) == (is_counted and counted % every == 0)
     assert counted > every
@@ -113,7 +114,7 @@ def test_the_rule_is_in_the_digest():
 
 @pytest.mark.parametrize("said", ["FFMA", "FFMA ", "FFMA 0", "FFMA -1", "FFMA 2 x", "FADD 2", "", "FFMA 65537", "FMUL 2.5", "ffma 2"])
 def test_a_rule_said_wrongly_is_refused(said):
-    with pytest.raises(RuntimeError, match="source: expected '//! yields: FFMA n' or '//! yields: FMUL n' with n from 1 to 65536, got"):
+    with pytest.raises(RuntimeError, match="source: expected '//! yields: FFMA n', FMUL or FP32, with n from 1 to 65536, got"):
         _C.jit_build(ENTRY, f"//! yields: {said}\n{kernel()}", 9, 0)
 
 

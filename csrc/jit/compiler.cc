@@ -14,7 +14,7 @@ namespace deep_gemm::jit {
 namespace {
 
 // Part of every digest: raise it when the meaning of a digest or of an entry changes.
-constexpr std::string_view kDigestVersion = "deep_gemm jit 2";
+constexpr std::string_view kDigestVersion = "deep_gemm jit 3";
 
 struct OptionRow {
     const char* option;
@@ -174,7 +174,8 @@ Job make_job(const Source& source, const Target& target) {
 Compiled compile(const Job& job, const std::string& source_path) {
     log::line(log::Topic::kCommand, "nvrtc {} {}.cu  # {}", join(job.options), job.source.entry,
               job.compiler->path);
-    const std::optional<YieldRule> yields = yield_rule_of(job.source.text);
+    const bool has_yields = job.target.kind == ImageKind::kCubin && job.target.major == 9;
+    const auto yields = has_yields ? yield_rule_of(job.source.text) : std::nullopt;
     Program program(job);
     const nvrtcResult result = program.compile(job.options);
     const std::string messages = without_timings(program.log().c_str());
@@ -186,9 +187,15 @@ Compiled compile(const Job& job, const std::string& source_path) {
     out.log = messages;
     const std::string reason = reject_image(out.image, job.source.entry, job.target.kind);
     if (!reason.empty()) throw_compile_error(job, reason, messages, source_path);
-    if (yields && job.target.kind == ImageKind::kCubin && job.target.major == 9) {
+    if (yields) {
         const int concerned = set_yields(out.image, job.source.entry, *yields);
-        log::line(log::Topic::kJit, "{} {}: {} instructions told when to yield", job.source.entry, job.digest, concerned);
+        log::line(log::Topic::kJit, "{} {}: {} instructions told when to yield", job.source.entry, job.digest,
+                  concerned);
+        if (concerned == 0)
+            log::warn_once(job.source.entry + " yields",
+                           fmt::format("kernel '{}' has no instruction that its source tells to yield, or its "
+                                       "image cannot be read; it is right, and may be 2 % slower",
+                                       job.source.entry));
     }
     return out;
 }

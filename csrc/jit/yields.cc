@@ -29,6 +29,10 @@ struct Instruction {
     bool is(Opcode opcode) const { return bits(0, 12) == static_cast<uint32_t>(opcode); }
     // Of those alone that every thread executes.
     bool is_fp32() const { return (is(Opcode::kFmul) || is(Opcode::kFfma)) && bits(12, 4) == kAlways; }
+    // A stall of more cycles lasts only if it yields; the assembler sets none of 0 without, either.
+    bool may_keep_turn() const { return 0 < bits(105, 4) && bits(105, 4) < 12; }
+    // As the assembler does, which marks none for reuse behind a longer stall.
+    bool may_mark_reuse() const { return bits(105, 4) <= 2; }
     uint32_t destination() const { return bits(16, 8); }
     uint32_t source(int slot) const { return bits(kSourceBits[slot], 8); }
     int sources() const { return is(Opcode::kFfma) ? 3 : 2; }
@@ -85,12 +89,11 @@ Span code_of(std::string_view file, std::string_view entry) {
     const std::string name = fmt::format(".text.{}", entry) + '\0';
     for (uint32_t i = 0; i < header->e_shnum; ++i) {
         const auto candidate = section(i);
-        if (!candidate || candidate->sh_offset > file.size() ||
-            candidate->sh_size > file.size() - candidate->sh_offset)
-            return {};
-        const uint64_t at = names->sh_offset + candidate->sh_name;
-        if (at <= file.size() && file.substr(at, name.size()) == name)
-            return {candidate->sh_offset, candidate->sh_size};
+        if (!candidate) return {};
+        const uint64_t at = names->sh_offset + candidate->sh_name, offset = candidate->sh_offset;
+        if (at > file.size() || file.substr(at, name.size()) != name) continue;
+        const bool inside = offset <= file.size() && candidate->sh_size <= file.size() - offset;
+        return inside ? Span{offset, candidate->sh_size} : Span{};
     }
     return {};
 }
@@ -98,18 +101,16 @@ Span code_of(std::string_view file, std::string_view entry) {
 }  // namespace
 
 std::optional<YieldRule> yield_rule_of(std::string_view source) {
-    std::size_t at = source.find(kLead);
-    while (at != std::string_view::npos && at > 0 && source[at - 1] != '\n') at = source.find(kLead, at + 1);
-    if (at == std::string_view::npos) return std::nullopt;
-    const std::string_view line = source.substr(at, source.find('\n', at) - at);
-    const std::string_view said = line.substr(kLead.size()), counted = said.substr(0, said.find(' '));
+    if (!source.starts_with(kLead)) return std::nullopt;
+    const std::string_view line = source.substr(0, source.find('\n')), said = line.substr(kLead.size());
+    const std::string_view counted = said.substr(0, said.find(' '));
     const std::string_view number = said.substr(std::min(counted.size() + 1, said.size()));
-    YieldRule rule{counted == "FMUL" || counted == "FP32", counted == "FFMA" || counted == "FP32"};
+    YieldRule rule{.counts_fmul = counted == "FMUL"};
     const auto read = std::from_chars(number.data(), number.data() + number.size(), rule.every);
     const bool whole = read.ec == std::errc() && read.ptr == number.data() + number.size();
-    DG_CHECK((rule.counts_fmul || rule.counts_ffma) && whole && 0 < rule.every && rule.every <= kMostApart,
-             "source: expected '{}FFMA n', FMUL or FP32, with n from 1 to {}, got '{}'", kLead, kMostApart,
-             line);
+    DG_CHECK((counted == "FMUL" || counted == "FFMA") && whole && 0 < rule.every && rule.every <= kMostApart,
+             "source: expected '{}FFMA n' or '{}FMUL n' with n from 1 to {} as its first line, got '{}'",
+             kLead, kLead, kMostApart, line);
     return rule;
 }
 
@@ -118,14 +119,15 @@ int set_yields(std::string& cubin, std::string_view entry, const YieldRule& rule
     int concerned = 0, counted = 0;
     for (uint64_t i = 0; i + sizeof(Instruction) <= code.size; i += sizeof(Instruction)) {
         auto instruction = *read_at<Instruction>(cubin, code.first + i);
-        if (!instruction.is_fp32()) continue;
-        const bool counts = instruction.is(Opcode::kFmul) ? rule.counts_fmul : rule.counts_ffma;
-        const bool yields = counts && ++counted % rule.every == 0;
+        if (!instruction.is_fp32() || !instruction.may_keep_turn()) continue;
+        const bool yields = instruction.is(Opcode::kFmul) == rule.counts_fmul && ++counted % rule.every == 0;
         const auto next = i + 2 * sizeof(Instruction) <= code.size
                               ? read_at<Instruction>(cubin, code.first + i + sizeof(Instruction))
                               : std::nullopt;
         instruction.set_yield(yields);
-        instruction.set_reuse(!yields && next && next->is_fp32() ? shared_slots(instruction, *next) : 0);
+        instruction.set_reuse(!yields && instruction.may_mark_reuse() && next && next->is_fp32()
+                                  ? shared_slots(instruction, *next)
+                                  : 0);
         std::memcpy(cubin.data() + code.first + i, &instruction, sizeof(Instruction));
         ++concerned;
     }

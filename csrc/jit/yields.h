@@ -1,10 +1,11 @@
 // Which FP32 instructions of a cubin let other warps issue first. A scheduler stays with a warp until it
 // stalls or an instruction of it yields, and a warp that does not yield keeps the tensor core waiting: it
-// needs issue slots, too. The assembler decides by rules of its own, which no source changes, so a source may
-// say in a line of its own
+// needs issue slots, too. The assembler decides by rules of its own, which no source changes, so the first
+// line of a source may say
 //     //! yields: FFMA 6
-// that every sixth FFMA yields and no other FFMA or FMUL does. FMUL, or FP32 for both, count the same way.
-// Hints alone: results are the same.
+// that every sixth FFMA yields and no other FFMA or FMUL does; FMUL counts those instead. It concerns
+// instructions whose operands are registers alone, which every thread executes, and which stall for 1 to 11
+// cycles: longer stalls must yield to last. So these are hints, and results are the same.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@
 namespace deep_gemm::jit {
 
 struct YieldRule {
-    bool counts_fmul = false, counts_ffma = false;
+    bool counts_fmul = false;  // else FFMA
     int every = 0;
 };
 

@@ -6,8 +6,8 @@ namespace deep_gemm::plan {
 
 namespace {
 
-// Every how many of the FFMA of 1D2D, or of the FMUL of 1D1D, yield; 0: as the assembler has it. Measured on an H200
-// (docs/sm90-fp8-gemm.md, "Yields").
+// Every how many of the FFMA of 1D2D, or of the FMUL of 1D1D, yield; 0: as the assembler has it. Measured on
+// an H200, and what was not, by analogy (docs/sm90-fp8-gemm.md, "Yields").
 int yields_every(const Fp8GemmConfig& c) {
     if (c.sfb_granularity == ScaleGranularity::kPerRow) return c.num_math_warpgroups == 1 ? 3 : 2;
     if (c.grouping == Grouping::kContiguous || c.grouping == Grouping::kPsum || c.n_parts == 2) return 0;

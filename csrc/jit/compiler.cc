@@ -161,6 +161,21 @@ long long bytes_of(std::string_view line, std::string_view what) {
     return value;
 }
 
+void apply_yields(const Job& job, std::string& cubin) {
+    const std::optional<YieldRule> rule = yield_rule_of(job.source.text);
+    if (!rule) return;
+    const std::string& entry = job.source.entry;
+    const int concerned = set_yields(cubin, entry, *rule);
+    log::line(log::Topic::kJit, "{} {}: {} instructions told when to yield", entry, job.digest, concerned);
+    if (concerned == 0)
+        log::warn_once(
+            entry + " yields",
+            fmt::format("kernel '{}': its source says which instructions yield, and no such instruction was "
+                        "found in the image of NVRTC {}; results are right, and it may be a few percent "
+                        "slower. Another version of NVRTC may do (DG_JIT_NVRTC_LIBRARY)",
+                        entry, job.compiler->build));
+}
+
 }  // namespace
 
 Job make_job(const Source& source, const Target& target) {
@@ -174,8 +189,6 @@ Job make_job(const Source& source, const Target& target) {
 Compiled compile(const Job& job, const std::string& source_path) {
     log::line(log::Topic::kCommand, "nvrtc {} {}.cu  # {}", join(job.options), job.source.entry,
               job.compiler->path);
-    const bool has_yields = job.target.kind == ImageKind::kCubin && job.target.major == 9;
-    const auto yields = has_yields ? yield_rule_of(job.source.text) : std::nullopt;
     Program program(job);
     const nvrtcResult result = program.compile(job.options);
     const std::string messages = without_timings(program.log().c_str());
@@ -187,16 +200,7 @@ Compiled compile(const Job& job, const std::string& source_path) {
     out.log = messages;
     const std::string reason = reject_image(out.image, job.source.entry, job.target.kind);
     if (!reason.empty()) throw_compile_error(job, reason, messages, source_path);
-    if (yields) {
-        const int concerned = set_yields(out.image, job.source.entry, *yields);
-        log::line(log::Topic::kJit, "{} {}: {} instructions told when to yield", job.source.entry, job.digest,
-                  concerned);
-        if (concerned == 0)
-            log::warn_once(job.source.entry + " yields",
-                           fmt::format("kernel '{}' has no instruction that its source tells to yield, or its "
-                                       "image cannot be read; it is right, and may be 2 % slower",
-                                       job.source.entry));
-    }
+    if (job.target.kind == ImageKind::kCubin && job.target.major == 9) apply_yields(job, out.image);
     return out;
 }
 

@@ -16,7 +16,8 @@ struct Target {
     bool operator==(const Target&) const = default;
 };
 
-// One translation unit: device headers it includes (`<deep_gemm/...>`) come from the include root.
+// One translation unit: device headers it includes (`<deep_gemm/...>`) come from the include root. Its first
+// line may say which instructions of the cubin yield (yields.h).
 struct Source {
     std::string entry;  // extern "C" symbol of the kernel
     std::string text;

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from jit_support import ENTRY, kernel, load_extension
+from jit_support import ENTRY, kernel, load_extension, run
 
 _C = load_extension()
 
@@ -97,22 +97,6 @@ def test_operands_are_marked_for_reuse_where_the_next_instruction_reads_the_same
     assert marked > 0
 
 
-# Ragged tiles of few columns: an FFMA ahead of a branch on a predicate stalls for the 12 cycles that this takes.
-LONG_STALL = ((64, 200, 16384), {"block_m": 64, "block_n": 32, "num_stages": 18, "num_accumulators": 1, "k_blocks": 1, "ragged_n": True})
-
-
-def test_stalls_that_must_yield_to_last_keep_their_yield():
-    shape, fields = LONG_STALL
-    config = {**_C.plan_fp8_gemm(*shape)["config"], **fields, "num_math_warpgroups": 1, "cluster_m": 1, "cluster_n": 1, "n_parts": 1}
-    source = _C.print_fp8_gemm_source(config)
-    assert source["text"].startswith("//! yields: FFMA 5")
-    plain = source["text"].split("\n", 1)[1]
-    told, untold = (instructions(_C.jit_build(source["entry"], text, 9, 0)[0], source["entry"]) for text in (source["text"], plain))
-    for after, before in zip(told, untold):
-        if stall(after) > 11 or stall(after) == 0:
-            assert after == before and after >> 109 & 1 == 0
-
-
 def forged(image, entry, stalls):
     """The image with every unconditional FFMA stalling for `stalls` cycles, and yielding."""
     offset, length = code_of(image, entry)
@@ -127,6 +111,7 @@ def forged(image, entry, stalls):
 
 @pytest.mark.parametrize("stalls, kept", [(0, True), (1, False), (11, False), (12, True), (15, True)])
 def test_stalls_of_0_and_of_12_and_more_are_left_alone(stalls, kept):
+    """Ragged 64x32 tiles have such an FFMA, ahead of a branch on a predicate that takes 12 cycles."""
     source = printed((4096, 576, 7168), {})
     image, _, _ = _C.jit_build(source["entry"], source["text"].split("\n", 1)[1], 9, 0)
     before = forged(image, source["entry"], stalls)
@@ -164,15 +149,8 @@ def test_rules_of_the_planner(shape, arguments, rule):
     assert first == f"//! yields: {rule}" if rule else first.startswith("#include")
 
 
-def test_without_a_rule_nothing_is_applied():
-    image, _, _ = _C.jit_build(ENTRY, kernel(), 9, 0)
-    assert _C.jit_apply_yields(image, ENTRY, kernel()) == (image, 0)
-
-
-def test_ptx_stays_what_the_compiler_wrote():
-    source = printed((4096, 4096, 7168), {})
-    plain = source["text"].split("\n", 1)[1]
-    assert _C.jit_build(source["entry"], source["text"], 9, 0, "ptx")[0] == _C.jit_build(source["entry"], plain, 9, 0, "ptx")[0]
+def test_the_line_means_nothing_for_ptx():
+    assert _C.jit_build(ENTRY, "//! yields: nonsense\n" + kernel(), 9, 0, "ptx")[0] == _C.jit_build(ENTRY, kernel(), 9, 0, "ptx")[0]
 
 
 def test_the_rule_is_in_the_digest():
@@ -202,6 +180,11 @@ def test_only_sm90_is_told():
     for major, told in ((9, True), (10, False)):
         images = [_C.jit_build(ENTRY, rule + FUSED, major, 0)[0] for rule in ("//! yields: FFMA 1\n", "//! yields: FFMA 1000\n")]
         assert (images[0] != images[1]) == told
+
+
+def test_a_rule_that_concerns_no_instruction_is_reported(tmp_path):
+    done = run('_C.jit_build(ENTRY, "//! yields: FFMA 2\\n" + kernel(), 9, 0)', DG_JIT_CACHE_DIR=tmp_path)
+    assert f"kernel '{ENTRY}': its source says which instructions yield, and no such instruction was found" in done.err
 
 
 def test_what_is_no_cubin_of_the_entry_stays_as_it_is():

@@ -9,8 +9,8 @@
 
 namespace deep_gemm {
 
-// One row's two columns of each 8-column group. Row by row, not column by column: consecutive FMAs then share their scale in
-// the operand reuse cache, which spares the register file that the tensor core is reading too.
+// One row's two columns of each 8-column group. The assembler orders them by itself, by rows: consecutive FMAs then share their
+// scale in the operand reuse cache, which spares the register file that the tensor core is reading too.
 template <int kColumns>
 DG_DEVICE void promote_row(const float* accumulators, float* sums, int half, float scale) {
 #pragma unroll
